@@ -175,6 +175,12 @@ impl Job {
         }
     }
 
+    /// Whether the job makes what an upload for this `image`, or of debug files, asks for. `indexes` says whether
+    /// indexes in it are to be taken.
+    pub(super) fn does(&self, image: Option<&str>, indexes: bool) -> bool {
+        self.image.as_deref() == image && (self.indexes || !indexes)
+    }
+
     /// What becomes of the indexes that the upload has itself.
     pub(super) fn indexes(&self) -> Indexes {
         let image = self.image.as_ref().and_then(|id| id.parse().ok());

@@ -86,7 +86,7 @@ pub(crate) type Changed = Result<Option<(Job, bool)>, JobStoreError>;
 pub(crate) enum SubmitError {
     #[error(transparent)]
     Store(#[from] JobStoreError),
-    /// An unfinished job of the same file does not replace indexes, or is for another image.
+    /// An unfinished job of the same file does not replace indexes, is for another image, or does not take indexes.
     #[error("the same file is being built; send it again when job {0} has finished")]
     Unfinished(String),
     /// There are too many jobs.
@@ -169,10 +169,19 @@ impl Jobs {
     ///
     /// [`JobStoreError`] if the store of jobs cannot be read.
     pub(crate) fn read(&self, id: &str) -> Result<Option<Record>, JobStoreError> {
+        let known = self.shared().jobs.get(id).map(|entry| entry.version.clone());
         let record = self.store.get(id)?;
         match &record {
             Some(record) => self.show(record.clone(), false),
-            None => _ = self.shared().jobs.remove(id),
+            None => {
+                let mut shared = self.shared();
+                let is_known =
+                    |entry: &Entry| entry.claim.is_none() && Some(&entry.version) == known.as_ref();
+                // What was written meanwhile is shown, and so is a job that runs here.
+                if shared.jobs.get(id).is_some_and(is_known) {
+                    shared.jobs.remove(id);
+                }
+            }
         }
         Ok(record)
     }
@@ -228,17 +237,23 @@ impl Jobs {
     }
 
     /// The job of the upload with this SHA-256 and for this `image`, if the upload does not have to be sent again: the
-    /// job is queued or running, waits for an operator, or is done and the stores still have its images. Blocks.
+    /// job is queued or running, waits for an operator, or is done and the stores still have its images. With
+    /// `indexes`, only a job that takes the indexes in the upload. Blocks.
     ///
     /// # Errors
     ///
     /// [`JobStoreError`] if the store of jobs cannot be read.
-    pub(crate) fn current(&self, sha256: &str, image: Option<&str>) -> Result<Option<Job>, JobStoreError> {
+    pub(crate) fn current(
+        &self,
+        sha256: &str,
+        image: Option<&str>,
+        indexes: bool,
+    ) -> Result<Option<Job>, JobStoreError> {
         let id = id_of(sha256);
         if self.is_of_others(&id) {
             self.read(&id)?;
         }
-        let job = self.view(&id, Job::clone).filter(|job| job.image.as_deref() == image);
+        let job = self.view(&id, Job::clone).filter(|job| job.does(image, indexes));
         Ok(job.filter(|job| self.is_current(job)))
     }
 
@@ -252,8 +267,8 @@ impl Jobs {
 
     /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. The file is gone
     /// afterwards. An upload whose job does not have to be repeated is not kept. A job that waits for an operator
-    /// starts over. A job that replaces indexes, or that is for another image than the current one, always runs, and
-    /// supersedes a finished or waiting one. Returns the job. Blocks.
+    /// starts over. A job that replaces indexes, or that is for another image than the current one or takes indexes
+    /// that the current one does not, always runs, and supersedes a finished or waiting one. Returns the job. Blocks.
     ///
     /// # Errors
     ///
@@ -261,10 +276,10 @@ impl Jobs {
     pub(crate) fn submit(&self, received: &Path, job: Job) -> Result<Job, SubmitError> {
         for _ in 0..WRITES {
             let there = self.read(&job.id)?;
+            let does_other = |current: &Job| !current.does(job.image.as_deref(), job.indexes);
             match there.as_ref().map(|record| &record.job).filter(|job| self.is_current(job)) {
-                Some(current)
-                    if current.state.is_at_rest() && (job.replace || job.image != current.image) => {}
-                Some(current) if job.replace && !current.replace || job.image != current.image => {
+                Some(current) if current.state.is_at_rest() && (job.replace || does_other(current)) => {}
+                Some(current) if job.replace && !current.replace || does_other(current) => {
                     return Err(SubmitError::Unfinished(current.id.clone()));
                 }
                 Some(current) => match self.resume(&current.id)? {
@@ -297,7 +312,13 @@ impl Jobs {
         let Record { job, version } = record;
         let (id, size, since) = (job.id.clone(), json_size(&job), Instant::now());
         match shared.jobs.get_mut(&id) {
-            Some(entry) if !version.supersedes(&entry.version) => return,
+            Some(entry) if !version.supersedes(&entry.version) => {
+                // It may have been read before its writer shows it.
+                if ends_claim && version == entry.version {
+                    entry.claim = None;
+                }
+                return;
+            }
             Some(entry) => {
                 if ends_claim {
                     entry.claim = None;

@@ -41,6 +41,7 @@ impl Jobs {
                 self.sweep();
             }
             let next = Instant::now() + REFRESH;
+            let mut seen = BTreeSet::new();
             while let left = next.saturating_duration_since(Instant::now())
                 && !left.is_zero()
             {
@@ -49,7 +50,7 @@ impl Jobs {
                     return;
                 }
                 if self.store.is_shared() && self.shared().idle > 0 {
-                    self.look();
+                    self.look(&mut seen);
                 }
             }
             if self.store.is_shared() {
@@ -58,16 +59,25 @@ impl Jobs {
         }
     }
 
-    /// Reads the new jobs of other servers, which this one can run.
-    pub(super) fn look(&self) {
+    /// Reads the new jobs of other servers, which this one can run. `seen` has the ids of uploads that are left over:
+    /// their jobs have finished, or there are none.
+    pub(super) fn look(&self, seen: &mut BTreeSet<String>) {
         let listed = match self.store.with_uploads() {
             Ok(listed) => listed,
             Err(error) => return tracing::warn!(%error, "the uploads cannot be listed"),
         };
         for id in listed {
-            if self.view(&id, |job| job.state.is_finished()) != Some(false) {
-                log_unwritten(&id, self.read(&id));
+            if seen.contains(&id) || self.view(&id, |job| job.state.is_finished()) == Some(false) {
+                continue;
             }
+            let read = self.read(&id);
+            if read
+                .as_ref()
+                .is_ok_and(|record| record.as_ref().is_none_or(|there| there.job.state.is_finished()))
+            {
+                seen.insert(id.clone());
+            }
+            log_unwritten(&id, read);
         }
     }
 
@@ -106,8 +116,11 @@ impl Jobs {
         let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age > self.keep);
         let removable = self.shared().removable(is_old, MAX_FINISHED);
         for id in removable {
-            self.store.remove(&id);
-            self.shared().jobs.remove(&id);
+            // Another server may have received the file again.
+            if self.read(&id).is_ok_and(|there| there.is_some_and(|there| there.job.state.is_finished())) {
+                self.store.remove(&id);
+                self.shared().jobs.remove(&id);
+            }
         }
     }
 

@@ -106,8 +106,9 @@ impl Claim {
         jobs.metrics.jobs_running.inc();
         let built = catch_unwind(AssertUnwindSafe(|| self.build(jobs, &job)));
         jobs.metrics.jobs_running.dec();
-        let is_stopped = jobs.is_stopping();
-        let gives_back = |results: &BuildResults| is_stopped && !results.is_complete();
+        // The build was ended, and says nothing of the upload.
+        let is_ended = jobs.is_stopping() || !jobs.has(self);
+        let gives_back = |results: &BuildResults| is_ended && !results.is_complete();
         let end = |ended: &mut Job| match &built {
             Ok(Some(results)) if gives_back(results) => ended.give_back(),
             Ok(Some(results)) => ended.end(results.clone()),

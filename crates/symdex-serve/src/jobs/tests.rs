@@ -1,6 +1,6 @@
 //! Two servers over one bucket. One of them acts between two steps of the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -245,14 +245,58 @@ fn two_servers_that_submit_the_same_upload_make_one_job() {
 fn a_server_finds_new_jobs_of_others_by_their_uploads() {
     let [one, other] = servers();
     one.submit();
-    other.jobs.look();
+    other.jobs.look(&mut BTreeSet::new());
     one.cancel();
     other.jobs.load();
     // It is known as a job that has failed.
     one.submit();
-    other.jobs.look();
+    other.jobs.look(&mut BTreeSet::new());
     other.run();
     assert_eq!(one.state(&other).0.state, JobState::Done);
+}
+
+#[test]
+fn a_server_that_looks_for_jobs_does_not_lose_one_that_begins_meanwhile() {
+    let [one, other] = servers();
+    // A bucket has the upload before the record.
+    let upload = Job::new(SHA256, 1, "a").upload;
+    one.bucket.objects.lock().expect("a lock").uploads.insert(upload.clone(), Vec::new());
+    let (same, (sender, claims)) = (one.clone(), channel());
+    one.bucket.before("read", move || {
+        same.submit();
+        sender.send(same.jobs.next_waiting().expect("it waits")).expect("received");
+    });
+    one.jobs.look(&mut BTreeSet::new());
+    claims.recv().expect("sent").run(&one.jobs);
+    one.bucket.objects.lock().expect("a lock").uploads.remove(&upload);
+    assert_eq!(one.state(&other).0.state, JobState::Done);
+}
+
+#[test]
+fn left_over_uploads_are_read_once() {
+    let [one, _] = servers();
+    one.bucket.objects.lock().expect("a lock").uploads.insert(SHA256.to_owned(), Vec::new());
+    let mut seen = BTreeSet::new();
+    one.jobs.look(&mut seen);
+    one.bucket.before("read", || panic!("it is read again"));
+    one.jobs.look(&mut seen);
+    assert_eq!(seen.len(), 1);
+}
+
+#[test]
+fn an_upload_whose_indexes_were_left_out_is_another_job_when_they_are_taken() {
+    let [one, other] = servers();
+    one.submit();
+    one.run();
+    let current = |indexes| one.jobs.current(SHA256, None, indexes).expect("read").is_some();
+    assert_eq!([false, true].map(current), [true, false]);
+    fs::copy(DEBUG_FILE, one.received()).expect("copied");
+    let job = Job { indexes: true, ..Job::new(SHA256, 1, "a") };
+    let job = one.jobs.submit(&one.received(), job).expect("accepted");
+    assert_eq!((job.state, job.indexes), (JobState::Queued, true));
+    one.run();
+    assert_eq!(one.state(&other).0.state, JobState::Done);
+    assert!(current(true) && current(false));
 }
 
 #[test]

@@ -284,8 +284,10 @@ pub(crate) async fn offset(
     State(app): State<SharedApp>,
     Path(sha256): Path<String>,
     Extension(requester): Extension<Requester>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    offset_of(&app, &sha256_of(&sha256)?, None, &requester).await
+    let indexes = app.access.check(Scope::Index, &headers).is_ok();
+    offset_of(&app, &sha256_of(&sha256)?, (None, indexes), &requester).await
 }
 
 /// How much of the upload of an index is there, as for a debug file.
@@ -303,20 +305,20 @@ pub(crate) async fn offset_of_index(
 ) -> Result<Response, Problem> {
     let Query(IndexOptions { sha256, .. }) = options?;
     let sha256 = sha256_of(&sha256.unwrap_or_default())?;
-    offset_of(&app, &sha256, Some(parse(&id)?), &requester).await
+    offset_of(&app, &sha256, (Some(parse(&id)?), true), &requester).await
 }
 
-/// How much is there of the upload with this SHA-256, for this image.
+/// How much is there of the upload with this SHA-256, for this image, if its indexes are to be taken or not.
 async fn offset_of(
     app: &SharedApp,
     sha256: &str,
-    image: Option<ImageId>,
+    (image, indexes): (Option<ImageId>, bool),
     requester: &Requester,
 ) -> Result<Response, Problem> {
     let jobs = Arc::clone(app.jobs()?);
     let (sha256, token) = (sha256.to_owned(), requester.token.clone());
     let image = image.map(|id| id.to_string());
-    let look = move |app: &App| match jobs.current(&sha256, image.as_deref())? {
+    let look = move |app: &App| match jobs.current(&sha256, image.as_deref(), indexes)? {
         Some(job) => Ok((Some(job.size), Some(job))),
         None => Ok((app.uploads.received(&sha256, token.as_deref()), None)),
     };
