@@ -35,14 +35,14 @@ func (e *DamagedError) Error() string {
 
 // An UnsupportedError says that an index is intact, but written for another reader, or that a file is no index.
 type UnsupportedError struct {
-	// Version is the version of the format of the index; 0 if the file is no index ([ErrNotIndex]).
+	// Version is the version of the format of the index, and 0 in [ErrNotIndex].
 	Version uint16
 	// Features are the bits of incompatible features that this package does not know.
 	Features uint64
 }
 
 func (e *UnsupportedError) Error() string {
-	if e.Version == 0 {
+	if e == ErrNotIndex {
 		return "symdex: this is not an index: it begins with other bytes"
 	}
 	if e.Version != formatVersion {

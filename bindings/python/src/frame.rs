@@ -32,8 +32,8 @@ impl From<FoundFrame<'_>> for Frame {
     }
 }
 
-/// What [`Frame::__getnewargs__`] gives to [`Frame::new`]: the members in their order. Names and paths are bytes, because
-/// they need not be UTF-8.
+/// What [`Frame::__getnewargs__`] gives to [`Frame::new`]: the members in their order. Names and paths are bytes,
+/// because they need not be UTF-8.
 type Parts<'f> = (Option<&'f [u8]>, Option<&'f [u8]>, Option<u32>, bool, Option<u64>, &'static str);
 
 fn text(bytes: &Option<Vec<u8>>) -> Option<String> {

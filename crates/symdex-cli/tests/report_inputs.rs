@@ -162,6 +162,12 @@ fn debug_files_and_indexes_among_the_reports_answer_and_other_files_are_counted(
         assert!(done.out.contains("(Engine.cpp:16)"), "{}", done.out);
     };
     let file = fs::read(dsym.join("Contents/Resources/DWARF/DemoApp")).expect("readable");
+    // A folder without a report has what answers those of another input.
+    let debug_files = root.path().join("dsyms");
+    write(&debug_files.join("App.dSYM/Contents/Resources/DWARF/DemoApp"), &file);
+    let done = symbolicate(&root.path().join("apart"), &other, &[], [&inside.join("a.crash"), &debug_files]);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(done.out.contains("(Engine.cpp:16)"), "{}", done.out);
     write(&inside.join("DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp"), &file);
     answered_in("second", &inside);
     let archive = root.path().join("all.zip");

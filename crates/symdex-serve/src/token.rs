@@ -111,7 +111,8 @@ impl NewToken {
 
 /// What scopes there are.
 pub const SCOPES_TEXT: &str = "the scopes are read (reports, addresses, images), upload (debug files and their \
-                               jobs), index (indexes that were built elsewhere, and their jobs) and admin (metrics, all jobs, deleting and replacing indexes)";
+                               jobs), index (indexes that were built elsewhere, and their jobs) and admin (metrics, \
+                               all jobs, deleting and replacing indexes)";
 
 /// Text that is not a [`Scope`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

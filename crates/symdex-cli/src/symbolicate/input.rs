@@ -71,9 +71,9 @@ impl Inputs {
                 inputs.debug_files.push(DebugFile::on_disk(path));
             } else if path.is_dir() {
                 inputs.has_folder = true;
-                let before = inputs.reports.len();
+                let before = inputs.len();
                 inputs.folder(path, is_crash_point(path), 0);
-                if inputs.reports.len() == before {
+                if inputs.len() == before {
                     let message = format!("{}: there is no report in this folder", path.display());
                     inputs.failures.push(Failure::new(Cause::Missing, message));
                 }
@@ -87,6 +87,11 @@ impl Inputs {
             inputs.failures.push(Failure::new(Cause::Unsupported, message));
         }
         inputs
+    }
+
+    /// How many reports, debug files and indexes there are.
+    fn len(&self) -> usize {
+        self.reports.len() + self.debug_files.len() + self.indexes.len()
     }
 
     /// Adds the files in a folder, sorted by name. Hidden files and what macOS adds to archives are skipped. In a

@@ -15,7 +15,7 @@ use symdex_report::{
 
 use super::events::report_notes;
 use super::stores::report_stores;
-use crate::failure::{Cause, complain};
+use crate::failure::{Cause, complain, note};
 use crate::text;
 
 /// Counts of the frames and images of one report, or of all reports.
@@ -203,7 +203,7 @@ impl RunSummary {
         if !self.others.is_empty() {
             let files = text::count(self.others.len() as u64, "file");
             let names = text::list(self.others.iter().map(|path| path.display()));
-            complain(&format!("{files} not read as a report: {}", text::printable(names.into())));
+            note(&format!("{files} not read as a report: {}", text::printable(names.into())));
         }
     }
 

@@ -98,8 +98,8 @@ impl Uploads {
         self.folder.join(format!("{sha256}{}.part", token.unwrap_or_default()))
     }
 
-    /// Returns how many bytes of the upload with this SHA-256 were received with the token of this name. `None` if there
-    /// is no part of it.
+    /// Returns how many bytes of the upload with this SHA-256 were received with the token of this name. `None` if
+    /// there is no part of it.
     pub(crate) fn received(&self, sha256: &str, token: Option<&str>) -> Option<u64> {
         Some(self.part(sha256, token).metadata().ok()?.len())
     }

@@ -12,8 +12,8 @@ use super::store::JobStoreError;
 const MAX_FINISHED: usize = 256 << 20;
 /// How often a server reads which jobs other servers have changed.
 const REFRESH: Duration = Duration::from_secs(10);
-/// How often a server without work looks for new jobs of other servers, at most: it is up to twice as long, by chance, so
-/// that not all servers see a job at the same time.
+/// How often a server without work looks for new jobs of other servers, at most: it is up to twice as long, by chance,
+/// so that not all servers see a job at the same time.
 const LOOK: Duration = Duration::from_secs(1);
 /// After how many refreshes old jobs are removed.
 const SWEEP: u64 = 60;

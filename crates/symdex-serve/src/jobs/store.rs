@@ -101,8 +101,8 @@ pub(crate) trait JobStore: fmt::Debug + Send + Sync {
         known: &dyn Fn(&str) -> Option<Version>,
     ) -> Result<Vec<(String, Option<Record>)>, JobStoreError>;
 
-    /// The ids of jobs whose uploads are in the store: all that are unfinished, and perhaps others. A shared store lists
-    /// them faster than all jobs.
+    /// The ids of jobs whose uploads are in the store: all that are unfinished, and perhaps others. A shared store
+    /// lists them faster than all jobs.
     fn with_uploads(&self) -> Result<Vec<String>, JobStoreError> {
         Ok(Vec::new())
     }

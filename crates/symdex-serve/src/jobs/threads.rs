@@ -112,8 +112,8 @@ impl Entry {
 
 impl Shared {
     /// Claims the next queued job: the last one that was put first, if there is one. Otherwise, clients take turns:
-    /// first those of whose jobs fewer run here, then those whose last turn is longer ago. The oldest job of a client is
-    /// first.
+    /// first those of whose jobs fewer run here, then those whose last turn is longer ago. The oldest job of a client
+    /// is first.
     fn claim_next(&mut self) -> Option<Arc<Claim>> {
         let mut running = HashMap::<JobClient, usize>::new();
         for entry in self.jobs.values().filter(|entry| entry.claim.is_some()) {
