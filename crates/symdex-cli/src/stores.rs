@@ -175,10 +175,22 @@ pub(crate) fn id_of<'s>(
     for (store, failure) in stores.into_iter().zip(failures).filter(|(_, failure)| failure.is_none()) {
         *failure = add_ids(store, prefix, &mut ids).err();
     }
-    match ids.len() {
-        0 | 1 => Ok(ids.pop()),
-        _ => {
-            ids.sort();
+    ids.sort();
+    one_of(prefix, ids)
+}
+
+/// The one of `ids` that `prefix` means.
+pub(crate) fn one_of(
+    prefix: &IdPrefix,
+    ids: impl IntoIterator<Item = ImageId>,
+) -> Result<Option<ImageId>, Failure> {
+    let mut ids: Vec<_> = ids.into_iter().filter(|id| prefix.matches(id)).collect();
+    if ids.len() < 2 {
+        return Ok(ids.pop());
+    }
+    match ids.iter().position(|id| Some(id) == prefix.to_id().as_ref()) {
+        Some(whole) => Ok(Some(ids.swap_remove(whole))),
+        None => {
             let message = format!("several ids begin with {prefix}: {}; give more digits", text::list(ids));
             Err(Failure::new(Cause::Usage, message))
         }

@@ -44,13 +44,21 @@ fn only_the_images_of_the_ids_are_built_and_missing_ones_are_named() {
     let built = build(&out, &[text(&dsym("cxx")), "--id", gone, "--id", &cxx, "--json"]);
     assert_eq!((built.code, names_in(&out).len()), (Some(3), 1), "{}", built.err);
     assert!(
-        built.err.contains(&format!("no input has the image {gone}, which --id asks for")),
+        built.err.contains(&format!(
+            "no input has the image {gone}, which --id asks for; the inputs have {cxx}\n"
+        )),
         "{}",
         built.err
     );
     assert_eq!(built.json()[1]["error"]["kind"], "not_found");
-    let prefix = build(&out, &[text(&dsym("cxx")), "--id", &cxx[..8]]);
-    assert_eq!(prefix.code, Some(3), "the first digits are not enough: {}", prefix.err);
+    let prefix =
+        build(&root.path().join("prefix"), &[text(&dsym("fat")), text(&dsym("cxx")), "--id", &cxx[..24]]);
+    assert_eq!(prefix.code, Some(0), "{}", prefix.err);
+    assert_eq!(names_in(&root.path().join("prefix")), [format!("{cxx}.symdex")]);
+    let several = build(&root.path().join("several"), &[text(&dsyms), "--id", "4c4c"]);
+    assert_eq!(several.code, Some(2), "{}", several.err);
+    assert!(several.err.contains("several ids begin with 4c4c: 4c4c44"), "{}", several.err);
+    assert!(!root.path().join("several").exists());
     assert_eq!(build(&out, &[text(&dsym("cxx")), "--id", "cxx"]).code, Some(2));
 }
 

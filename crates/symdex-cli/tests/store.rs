@@ -147,8 +147,8 @@ fn rm_removes_whole_ids_only_and_says_what_it_removed() {
     let path = filled(root.path());
     let (_, id) = &indexes()[0];
     let first_digits = store("rm", [&path], [&id[..8]]);
-    assert_eq!((first_digits.code, first_digits.out.as_str()), (Some(3), ""), "{}", first_digits.err);
-    assert!(first_digits.err.contains("give whole ids"), "{}", first_digits.err);
+    assert_eq!((first_digits.code, first_digits.out.as_str()), (Some(2), ""), "{}", first_digits.err);
+    assert!(first_digits.err.contains(&format!("to remove {id}, give all")), "{}", first_digits.err);
     assert!(file(&path, id).exists());
     let removed = store("rm", [&path], [&id.to_uppercase()]).ok();
     assert!(removed.starts_with(&format!("removed  {id}  ")), "{removed}");

@@ -18,7 +18,7 @@ const MIN_DIGITS: usize = 4;
 /// assert_eq!(prefix.to_string(), "0c37c502aba0");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IdPrefix {
     /// Lower-case digits without dashes, as ids are printed. The id of a hash begins with `h-`.
     digits: String,

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use symdex::ImageId;
 use symdex_pipeline::PipelineOptions;
 use symdex_pipeline::isolate::Isolation;
-use symdex_store::OnConflict;
+use symdex_store::{IdPrefix, OnConflict};
 
 use super::common::{BuildLimits, Destination, Reporting, UnwindOption};
 use super::input_args::InputArgs;
 use crate::failure::Failure;
+use crate::stores::whole_id;
 
 /// Build an index of every image in debug files
 ///
@@ -106,10 +107,11 @@ pub(crate) struct BuildArgs {
 /// The options for images that a build must find.
 #[derive(clap::Args)]
 pub(crate) struct RequiredArgs {
-    /// Build only the image of this id, and fail if no input has it. The id must be complete. May be repeated. A single
-    /// --id is also the id of the one image of the inputs that states none, such as Flutter's app.ios-arm64.symbols
+    /// Build only the image of this id, or of the only id of the inputs that begins with these digits, at least four,
+    /// and fail if no input has it. May be repeated. A single --id that is complete is also the id of the one image of
+    /// the inputs that states none, such as Flutter's app.ios-arm64.symbols
     #[arg(long, value_name = "ID")]
-    pub(super) id: Vec<ImageId>,
+    pub(super) id: Vec<IdPrefix>,
     /// Fail if an image of the inputs gets no index with debug information, for example because its dSYM is missing
     #[arg(long)]
     pub(super) require_all: bool,
@@ -144,7 +146,7 @@ impl EmbedArgs {
 impl RequiredArgs {
     /// Whether the image is one of `--id`, or all are wanted.
     pub(crate) fn wants(&self, id: &ImageId) -> bool {
-        self.id.is_empty() || self.id.contains(id)
+        self.id.is_empty() || self.id.iter().any(|wanted| wanted.matches(id))
     }
 }
 
@@ -154,7 +156,7 @@ impl BuildArgs {
         let mut options = self.limits.add_to(PipelineOptions::default());
         options.archs.clone_from(&self.arch);
         if let [id] = &self.required.id[..] {
-            options.given_id = Some(id.clone());
+            options.given_id = whole_id(id);
         }
         options.debug_dirs.clone_from(&self.debug_dir);
         options.symbol_maps.clone_from(&self.symbol_map);

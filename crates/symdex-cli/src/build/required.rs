@@ -7,17 +7,18 @@ use symdex::{Grade, ImageId};
 use symdex_build::debug_files::InputFiles;
 use symdex_pipeline::archive::{Fault, FaultKind};
 use symdex_pipeline::{Batch, Pipeline, Plan, PublishedIndex};
-use symdex_store::PublishOutcome;
+use symdex_store::{IdPrefix, PublishOutcome};
 
 use super::args::RequiredArgs;
 use super::summary::ImageSummary;
 use crate::failure::{Cause, Failure};
+use crate::stores::one_of;
 use crate::text;
 
 /// The images that a build must find, and those that it has found.
 pub(crate) struct Required<'a> {
     args: &'a RequiredArgs,
-    /// The images of `--id` that are in the inputs.
+    /// The images in the inputs.
     found: BTreeSet<ImageId>,
     /// By id and architecture, the images without debug information so far: their file and name.
     without: BTreeMap<(String, String), (PathBuf, String)>,
@@ -33,14 +34,24 @@ impl<'a> Required<'a> {
         Self { args, found, without, with, unopened: Vec::new() }
     }
 
-    /// The ids of `--id`.
-    pub(super) fn ids(&self) -> &'a [ImageId] {
-        &self.args.id
+    /// The ids of the images of `plan` that are built; none if all are.
+    pub(super) fn ids(&self, plan: &Plan) -> Vec<ImageId> {
+        if self.args.id.is_empty() {
+            return Vec::new();
+        }
+        let wanted = plan.ids.iter().filter(|id| self.args.wants(id)).cloned();
+        // No image has the last id. It stands for those of other plans.
+        wanted.chain([ImageId::of_hash(0)]).collect()
     }
 
     /// Counts the images of a plan.
-    pub(crate) fn planned(&mut self, plan: &Plan) {
-        self.found.extend(self.args.id.iter().filter(|id| plan.ids.contains(id)).cloned());
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] if several images of the inputs have ids that begin with the same digits of `--id`.
+    pub(crate) fn planned(&mut self, plan: &Plan) -> Result<(), Failure> {
+        self.found.extend(plan.ids.iter().cloned());
+        self.args.id.iter().try_for_each(|wanted| one_of(wanted, self.found.iter().cloned()).map(drop))
     }
 
     /// Counts images of a plan that are not built, because an index with debug information has these `ids` elsewhere.
@@ -103,8 +114,12 @@ impl<'a> Required<'a> {
     pub(crate) fn failures(&mut self) -> Vec<Failure> {
         let Self { found, without, with, unopened, .. } = self;
         let wanted: BTreeSet<_> = self.args.id.iter().collect();
-        let absent = wanted.into_iter().filter(|id| !found.contains(id)).map(|id| {
-            let message = format!("no input has the image {id}, which --id asks for");
+        let is_absent = |wanted: &&IdPrefix| !found.iter().any(|id| wanted.matches(id));
+        let absent = wanted.into_iter().filter(is_absent).map(|id| {
+            let mut message = format!("no input has the image {id}, which --id asks for");
+            if !found.is_empty() {
+                message += &format!("; the inputs have {}", text::list(&*found));
+            }
             Failure::new(Cause::NotFound, message).because("not in the inputs")
         });
         let without = without.iter().filter(|(key, _)| !with.contains(key));

@@ -150,7 +150,7 @@ impl<'a> Build<'a> {
             Some(failure) => self.without_arch.push((failure, plan.skipped)),
             None => self.output.skip(plan.skipped),
         }
-        self.required.planned(&plan);
+        self.required.planned(&plan)?;
         let left_out = leave_out(&plan)?;
         self.required.left_out(&plan, &left_out);
         plan.leave_out(&left_out);
@@ -159,8 +159,8 @@ impl<'a> Build<'a> {
             *host.files.lock().unwrap_or_else(PoisonError::into_inner) = files.collect();
         }
         self.tasks += plan.task_len();
-        let ids = self.required.ids();
-        pipeline.build(batch, plan, ids, host, |built| built, |built| self.built(built))
+        let ids = self.required.ids(&plan);
+        pipeline.build(batch, plan, &ids, host, |built| built, |built| self.built(built))
     }
 
     /// Publishes and reports an index, or reports a failure.

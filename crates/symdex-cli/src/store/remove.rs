@@ -6,6 +6,7 @@ use super::line::IndexLine;
 use super::target::{self, UrlArgument};
 use crate::failure::{Cause, CommandResult, Failure};
 use crate::output::Output;
+use crate::stores::id_of;
 use crate::text;
 
 /// Remove indexes from a store, by whole ids
@@ -39,19 +40,26 @@ Exit codes:
   0  every index was removed
   5  the folder of the store is missing
   1  the store cannot be changed
-  3  the store has no index of exactly this id";
+  2  an id is not complete
+  3  the store has no index of this id";
 
 pub(super) fn run(args: &Args) -> CommandResult {
     let store = args.url.open_existing()?;
     let url = store.url().to_string();
     Output::new(args.json).of_ids(&*store, &args.ids, |output, prefix| {
         let missing = || {
-            let message =
-                format!("{url}: no index of {prefix}; give whole ids, as `symdex store ls` prints them");
+            let message = format!("{url}: no index of {prefix}; `symdex store ls` prints the ids");
             Failure::new(Cause::NotFound, message)
         };
-        let id = prefix.to_id().ok_or_else(missing)?;
-        let entry = store.stat(&id).map_err(Failure::from)?.ok_or_else(missing)?;
+        let whole = prefix.to_id().map(|id| store.stat(&id)).transpose().map_err(Failure::from)?.flatten();
+        let Some(entry) = whole else {
+            // Only a whole id says for certain which index is meant.
+            let meant = id_of([&*store], prefix, &mut [None])?.ok_or_else(missing)?;
+            let message =
+                format!("{url}: {prefix} is not a whole id; to remove {meant}, give all of its digits");
+            return Err(Failure::new(Cause::Usage, message).into());
+        };
+        let id = entry.id.clone();
         if !store.remove(&id).map_err(Failure::from)? {
             return Err(missing().into());
         }

@@ -43,7 +43,7 @@ pub(super) fn collect(
         for failure in plan.failures().chain(&plan.no_such_arch) {
             output.fail(failure)?;
         }
-        required.planned(&plan);
+        required.planned(&plan)?;
         let answered = known.ask(&plan)?;
         let is_wanted = |id: &ImageId| args.build.required.wants(id) && plan.ids.contains(id);
         let images: Vec<_> = plan.images().filter(|(_, (id, _))| is_wanted(id)).collect();

@@ -70,7 +70,9 @@ impl Failed {
 /// The reason of `error`, without the users and the queries of URLs. If a server has sent a document about it, the
 /// reason is the server's code and message.
 pub(super) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
-    let text = full_text(error);
+    // The client does not say which setting it obeys.
+    let permitted = "plain http is not allowed, unless AWS_ALLOW_HTTP=true (AZURE_ALLOW_HTTP=true) is set";
+    let text = full_text(error).replace("URL scheme is not allowed", permitted);
     let element = |name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;
         Some(rest.split_once("</")?.0)
@@ -113,6 +115,13 @@ fn without_secrets(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_without_tls_names_the_setting() {
+        let source = "builder error: URL scheme is not allowed".into();
+        let error = object_store::Error::Generic { store: "S3", source };
+        assert!(reason(&error).contains("not allowed, unless AWS_ALLOW_HTTP=true"), "{}", reason(&error));
+    }
 
     #[test]
     fn urls_in_errors_lose_users_and_queries() {
