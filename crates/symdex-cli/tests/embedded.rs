@@ -73,11 +73,14 @@ fn a_debug_file_answers_the_same_from_the_index_that_it_carries() {
             for verb in [
                 format!("atos -o {name} -arch {arch} -i -fullPath"),
                 format!("lookup {name} --arch {arch} --svma --json"),
-                format!("lookup {name} --arch {arch} --svma --lines exact --no-demangle"),
-                format!("llvm-symbolizer -e {name} --default-arch {arch}"),
                 format!("llvm-symbolizer -e {name} --default-arch {arch} --output-style=GNU -a"),
                 format!("addr2line -e {name} --arch {arch} -a -f -i -C"),
-            ] {
+                // Only the debug file has columns.
+                format!("llvm-symbolizer -e {name} --default-arch {arch}"),
+            ]
+            .into_iter()
+            .take(if name == "cxx.dSYM" { 5 } else { 4 })
+            {
                 let [of_plain, of_carrying] = [&plain, &carrying].map(|folder| run(folder, &verb, &input));
                 assert_eq!((of_plain.code, &of_plain.out), (of_carrying.code, &of_carrying.out), "{verb}");
                 assert!(of_plain.out.lines().count() >= addresses.len(), "{verb}: {}", of_plain.err);
@@ -191,7 +194,8 @@ fn an_index_that_does_not_fit_is_not_used_and_a_warning_says_why() {
         copy(&dsym("inline-dwarf4"), &bundle);
         run(&folder, "build inline-dwarf4.dSYM --embed", "").ok();
         let index = index_in(&bundle, &id_of(&bundle));
-        spoil(&bundle.join("Contents/Resources/DWARF/inline-dwarf4"), &index);
+        let file = bundle.join("Contents/Resources/DWARF/inline-dwarf4");
+        spoil(&file, &index);
         let expected = {
             let moved = index.with_extension("aside");
             fs::rename(&index, &moved).expect("moved");
@@ -214,6 +218,8 @@ fn an_index_that_does_not_fit_is_not_used_and_a_warning_says_why() {
         }
         let built = run(&folder, "build inline-dwarf4.dSYM --embed", "");
         assert!(built.out.contains(": written") != why.is_empty(), "{why}: {}", built.out);
+        let modified = |path: &Path| path.metadata().expect("there").modified().expect("a time");
+        assert!(modified(&index) >= modified(&file), "all bytes are compared from now on");
         fs::remove_dir_all(folder).expect("removed");
     };
     let change = |path: &Path, at: usize| {

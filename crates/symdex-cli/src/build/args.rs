@@ -121,8 +121,8 @@ pub(crate) struct RequiredArgs {
 #[derive(clap::Args)]
 #[group(multiple = false, conflicts_with_all = ["output", "urls", "symbol_map"])]
 pub(super) struct EmbedArgs {
-    /// Write each index into its dSYM bundle, X.dSYM/Contents/Resources/symdex/ID.symdex. Whatever is given the dSYM then
-    /// answers from the index, in a thirtieth of the time: atos, lookup, symbolicate, addr2line
+    /// Write each index into its dSYM bundle, X.dSYM/Contents/Resources/symdex/ID.symdex. atos, lookup, symbolicate and
+    /// addr2line then answer from the index when they are given the dSYM
     ///
     /// The dSYM may be copied and moved with it. If its debug information has changed since, the index is not used, and
     /// a warning says so. A bundle that already carries the index that would be built is `unchanged`. Do this before

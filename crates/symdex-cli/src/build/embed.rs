@@ -1,8 +1,9 @@
 //! Indexes that go into their debug files.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use symdex_build::with_index_section;
 use symdex_pipeline::{BuiltIndex, embedded_folder, section_of};
@@ -28,6 +29,13 @@ pub(super) fn publish(built: BuiltIndex, args: &EmbedArgs, is_first: bool) -> Re
             let outcome = match folder.put_with(index, &PutOptions::new().on_conflict(OnConflict::Replace))? {
                 // An index that does not fit any more is no other build of the same image.
                 PublishOutcome::ConflictReplaced => PublishOutcome::Replaced,
+                PublishOutcome::Unchanged => {
+                    // All bytes of a debug file that is newer than its index are compared at each use.
+                    let path = folder.location(index.id());
+                    let opened = File::options().write(true).open(path);
+                    _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
+                    PublishOutcome::Unchanged
+                }
                 outcome => outcome,
             };
             Ok(vec![(outcome, folder.location(index.id()))])
