@@ -92,6 +92,12 @@ impl Output {
         self.totals.size += size;
     }
 
+    /// Counts bytes of no index.
+    #[cfg(feature = "stores")]
+    pub(crate) fn add_size(&mut self, size: u64) {
+        self.totals.size += size;
+    }
+
     /// Adds to the number of one outcome.
     pub(crate) fn add(&mut self, outcome: &'static str, number: u64) {
         if number != 0 {

@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of an answer is read. The largest are the record of a job and a list of missing images.
 const MAX_ANSWER: usize = 32 << 20;
-/// How much of the detail of an error is shown, in characters.
+/// How much text of the server a message has, in characters.
 const MAX_DETAIL: usize = 500;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -51,9 +51,21 @@ pub(super) struct Answer {
 /// Why a request has no answer.
 pub(super) struct Trouble {
     pub(super) failure: Failure,
-    /// Whether the same request may succeed later.
-    is_transient: bool,
+    pub(super) kind: TroubleKind,
     retry_after: Option<Duration>,
+}
+
+/// What a trouble concerns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TroubleKind {
+    /// The same request never succeeds.
+    Lasting,
+    /// This request only. It may succeed later.
+    Request,
+    /// The server has not what was sent before. The upload goes on from where the server says.
+    OutOfStep,
+    /// All requests: the server cannot be reached, or is overloaded.
+    Server,
 }
 
 /// How long a request is repeated.
@@ -77,7 +89,7 @@ impl Server {
         let base = base.filter(|url| url.query().is_none() && url.fragment().is_none()).ok_or_else(|| {
             let shown = url_password::hidden(url);
             usage(format!(
-                "--server {shown}: expected https://HOST or http://HOST, without a user; a token belongs into {TOKEN}"
+                "--server {shown}: expected https://HOST or http://HOST, without a user; a token belongs in {TOKEN}"
             ))
         })?;
         let token = token(args)?;
@@ -148,7 +160,7 @@ impl Server {
         };
         let unavailable = |why: String| Trouble {
             failure: Failure::new(Cause::Unavailable, format!("{shown}: {why}")),
-            is_transient: true,
+            kind: TroubleKind::Server,
             retry_after: None,
         };
         let answered = wait_for(TIMEOUT, exchange).map_err(|error| unavailable(error.to_string()))?;
@@ -158,16 +170,13 @@ impl Server {
             Trouble::lasting(Failure::new(Cause::Unsupported, what))
         })?;
         let answer = Answer { status, headers, body, request: shown };
-        let is_transient = [408, 429, 500, 502, 503, 504].contains(&status.as_u16());
-        if !is_transient {
-            return Ok(answer);
-        }
+        let kind = match status.as_u16() {
+            429 | 503 => TroubleKind::Server,
+            408 | 500 | 502 | 504 => TroubleKind::Request,
+            _ => return Ok(answer),
+        };
         let seconds = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        Err(Trouble {
-            failure: self.failure(&answer),
-            is_transient,
-            retry_after: seconds.map(Duration::from_secs),
-        })
+        Err(Trouble { failure: self.failure(&answer), kind, retry_after: seconds.map(Duration::from_secs) })
     }
 
     /// The failure of an answer that was not expected: the one place that gives each status its cause.
@@ -184,7 +193,7 @@ impl Server {
             ),
             404 | 405 | 501 if is_symdex => (Cause::Unsupported, "this server does not take such uploads"),
             404 | 405 | 501 => (Cause::Unsupported, "is this a symdex server?"),
-            413 => (Cause::Limit, "the server takes no upload of this size; raise its --max-upload"),
+            413 => (Cause::Limit, "the server does not accept uploads of this size; raise its --max-upload"),
             408 | 429 | 500 | 502..=504 => (Cause::Unavailable, "try again later"),
             507 => (Cause::Unavailable, "the server has too little free space"),
             _ => (Cause::Other, "the server refuses the request"),
@@ -211,6 +220,7 @@ impl Answer {
     /// The body as JSON.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|error| {
+            let error = shown(&error.to_string());
             let what = format!("{}: this is not the answer of a symdex server: {error}", self.request);
             Failure::new(Cause::Unsupported, what)
         })
@@ -226,18 +236,17 @@ impl Answer {
         let problem: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
         problem.get("type")?.as_str()?.strip_prefix("urn:symdex:problem:")?;
         let detail = problem.get("detail").or(problem.get("title"))?.as_str()?;
-        Some(printable(detail.chars().take(MAX_DETAIL).collect::<String>().into()).into_owned())
+        Some(shown(detail))
     }
 }
 
 impl Trouble {
     fn lasting(failure: Failure) -> Self {
-        Self { failure, is_transient: false, retry_after: None }
+        Self { failure, kind: TroubleKind::Lasting, retry_after: None }
     }
 
-    /// The server has not what was sent before. The upload goes on from where the server says.
     pub(super) fn out_of_step(failure: Failure) -> Self {
-        Self { failure, is_transient: true, retry_after: None }
+        Self { failure, kind: TroubleKind::OutOfStep, retry_after: None }
     }
 }
 
@@ -248,8 +257,8 @@ impl Patience<'_> {
     ///
     /// The failure, if it lasts, or if the time for repeated requests would be over.
     pub(super) fn wait(&mut self, trouble: Trouble) -> Result<(), Failure> {
-        let Trouble { failure, is_transient, retry_after } = trouble;
-        if !is_transient {
+        let Trouble { failure, kind, retry_after } = trouble;
+        if kind == TroubleKind::Lasting {
             return Err(failure);
         }
         let is_first = self.since.is_none();
@@ -264,14 +273,13 @@ impl Patience<'_> {
             };
             let message = format!("{}; {asked}, and --retry-for is {retry_for}", failure.message);
             let failure = Failure { message, ..failure };
-            // Another cause concerns one upload only.
-            if failure.cause == Cause::Unavailable {
+            if kind == TroubleKind::Server {
                 _ = self.server.lost.set(failure.clone());
             }
             return Err(failure);
         }
         if is_first {
-            complain(&format!("warning: {}; it is tried again for {retry_for}", failure.message));
+            complain(&format!("warning: {}; retrying for up to {retry_for}", failure.message));
         }
         sleep(pause);
         Ok(())
@@ -305,6 +313,11 @@ fn token(args: &ServerArgs) -> Result<Option<HeaderValue>, Failure> {
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
+/// Text of the server as in messages.
+pub(super) fn shown(text: &str) -> String {
+    printable(text.chars().take(MAX_DETAIL).collect::<String>().into()).into_owned()
 }
 
 /// `url` as in messages.

@@ -60,19 +60,21 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     };
     let until = Instant::now().checked_add(args.wait);
     let follow = |parcel: &Parcel| if waits { parcel.follow(&server, until) } else { Ok(Job::default()) };
-    let results = parcels.iter().zip(sent).map(|(parcel, sent)| {
-        let result = sent.and_then(|sent| Ok((sent, follow(parcel)?)));
+    let followed = parcels.iter().zip(sent).map(|(parcel, sent)| {
+        let result = sent.map(|sent| (sent, follow(parcel)));
         (parcel, result)
     });
-    let results: Vec<_> = results.collect();
-    let ended = results.iter().filter(|(_, job)| waits && job.is_ok());
+    let followed: Vec<_> = followed.collect();
+    let ended = followed.iter().filter(|(_, result)| waits && matches!(result, Ok((_, Ok(_)))));
     let ids = ended.flat_map(|(parcel, _)| &parcel.images).filter_map(|image| image.id.parse().ok());
-    let grades = known::grades(&server, &ids.collect())?;
-    for (parcel, result) in results {
+    let grades = known::grades(&server, &ids.collect());
+    for (parcel, result) in followed {
         let is_answered = |image: &Image| {
-            let grade = image.id.parse().ok().and_then(|id| grades.get(&id));
+            let grade = image.id.parse().ok().and_then(|id| grades.as_ref().ok()?.get(&id));
             !waits || grade.is_some_and(|grade| *grade >= image.grade)
         };
+        let lost = grades.as_ref().err().cloned().map_or(Ok(()), Err);
+        let result = result.map(|(sent, job)| (sent, job.and_then(|job| lost.map(|()| job))));
         progress.suspend(|| report.parcel(parcel, outcome, result, is_answered))?;
     }
     drop(progress);
@@ -194,30 +196,45 @@ impl Report {
         })
     }
 
-    /// The images of a parcel: how many bytes of it were sent, and its job, or why it was not sent.
+    /// The images of a parcel: how many bytes of it were sent, and its job, or why that is not known; or why it was not
+    /// sent.
     fn parcel(
         &mut self,
         parcel: &Parcel,
         outcome: &'static str,
-        result: Result<(u64, Job), Failure>,
+        result: Result<(u64, Result<Job, Failure>), Failure>,
         is_answered: impl Fn(&Image) -> bool,
     ) -> Result<(), CommandError> {
         let file = parcel.images.first().map_or(Path::new(""), |image| image.file.as_ref());
-        let (mut sent, job) = match result {
-            Ok(result) => result,
-            Err(failure) => {
-                self.images += parcel.images.len() as u64;
-                let message = format!("{}: not sent: {}", parcel.name, failure.message);
-                let failure = Failure { message, ..failure }.because("not sent").of_path(file);
-                return self.output.fail_input(&failure);
+        let (what, failure) = match result {
+            Ok((sent, Ok(job))) => return self.ended(parcel, outcome, sent, job, is_answered),
+            Ok((sent, Err(failure))) => {
+                self.output.add_size(sent);
+                ("not confirmed", failure)
             }
+            Err(failure) => ("not sent", failure),
         };
+        self.images += parcel.images.len() as u64;
+        let message = format!("{}: {what}: {}", text::printable((&parcel.name).into()), failure.message);
+        self.output.fail_input(&Failure { message, ..failure }.because(what).of_path(file))
+    }
+
+    /// The images of a parcel of which `sent` bytes were sent, and whose job has ended.
+    fn ended(
+        &mut self,
+        parcel: &Parcel,
+        outcome: &'static str,
+        mut sent: u64,
+        job: Job,
+        is_answered: impl Fn(&Image) -> bool,
+    ) -> Result<(), CommandError> {
+        let file = parcel.images.first().map_or(Path::new(""), |image| image.file.as_ref());
         for (cause, message) in job.failures() {
-            let message = format!("{}: the server: {message}", parcel.name);
+            let message = format!("{}: the server: {message}", text::printable((&parcel.name).into()));
             self.output.fail_input(&Failure::new(cause, message).of_path(file))?;
         }
-        // If nothing was sent, the server has it from an earlier run.
-        let outcome = if sent == 0 { "unchanged" } else { outcome };
+        // If nothing was sent, the server has it from an earlier run, or from another one.
+        let outcome = if sent == 0 && outcome == "answered" { "unchanged" } else { outcome };
         for image in &parcel.images {
             if is_answered(image) {
                 self.image(image, outcome, std::mem::take(&mut sent), Some(parcel.job()))?;
@@ -226,7 +243,7 @@ impl Report {
             self.images += 1;
             let Image { id, arch, name, .. } = image;
             let message = format!(
-                "{}: {} ({arch}, {id}): the server does not answer it as the index here does; its job {} says why",
+                "{}: {} ({arch}, {id}): the server's answers for it are worse than the local index; see job {}",
                 file.display(),
                 text::printable(name.into()),
                 parcel.job()

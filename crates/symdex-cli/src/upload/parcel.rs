@@ -12,10 +12,10 @@ use sha2::{Digest as _, Sha256};
 use symdex::{Grade, ImageId, MappedFile};
 use symdex_pipeline::PublishedIndex;
 
-use super::client::{Server, Trouble};
+use super::client::{Server, Trouble, TroubleKind, shown};
 use crate::failure::{Cause, Failure};
 use crate::progress::Bar;
-use crate::text::{file_name, printable};
+use crate::text::file_name;
 
 /// How much one request sends.
 const PART: u64 = 8 << 20;
@@ -54,7 +54,7 @@ pub(super) struct Parcel {
     index: Option<String>,
 }
 
-/// The record of a job, as far as it is of interest here.
+/// The record of a job.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Job {
@@ -122,19 +122,26 @@ impl Parcel {
         let (mut patience, mut at, mut rewinds, mut sent) = (server.patience(), first, 0, 0);
         while !is_complete {
             let (done, offset) = match self.put(server, at)? {
-                Ok(end) => {
-                    patience = server.patience();
-                    (end == self.size(), end)
-                }
+                Ok(end) => (end == self.size(), end),
                 Err(trouble) => {
+                    let (failure, kind) = (trouble.failure.clone(), trouble.kind);
                     patience.wait(trouble)?;
-                    self.offset(server)?
+                    let (done, offset) = self.offset(server)?;
+                    rewinds +=
+                        u32::from(offset < at || offset == at && !done && kind == TroubleKind::OutOfStep);
+                    if rewinds > MAX_REWINDS {
+                        let message = format!(
+                            "{}; the upload has started over or stood still {rewinds} times",
+                            failure.message
+                        );
+                        return Err(Failure { message, ..failure });
+                    }
+                    (done, offset)
                 }
             };
-            rewinds += u32::from(offset < at);
-            if rewinds > MAX_REWINDS {
-                let message = format!("{}: the server has lost what was sent {rewinds} times", self.name);
-                return Err(Failure::new(Cause::Unavailable, message));
+            // The server keeps what arrived of a part before the connection broke.
+            if offset > at {
+                patience = server.patience();
             }
             sent += offset.saturating_sub(at);
             bar.done(offset.saturating_sub(at));
@@ -205,10 +212,9 @@ impl Parcel {
                 return Ok(job);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
-                let state = printable(job.state.into());
+                let state = job.state;
                 let message = format!(
-                    "{}: the job {} is still {state} after the time of --wait; what was sent is not lost",
-                    self.name,
+                    "the job {} is still {state} after the time of --wait; what was sent is not lost",
                     self.job()
                 );
                 return Err(Failure::new(Cause::Unavailable, message));
@@ -222,11 +228,10 @@ impl Parcel {
 impl Job {
     /// Why images of its upload have no index, if the server says so.
     pub(super) fn failures(self) -> impl Iterator<Item = (Cause, String)> {
-        let shown = |message: String| printable(message.into()).into_owned();
         let of_store = self.store_error.filter(|_| self.state == "unpublished");
-        let of_store = of_store.map(|why| (Cause::Unavailable, shown(why)));
+        let of_store = of_store.map(|why| (Cause::Unavailable, shown(&why)));
         let failures = self.failures.into_iter().map(move |JobFailure { kind, message }| {
-            (serde_json::from_value(kind).unwrap_or(Cause::Other), shown(message))
+            (serde_json::from_value(kind).unwrap_or(Cause::Other), shown(&message))
         });
         of_store.into_iter().chain(failures)
     }

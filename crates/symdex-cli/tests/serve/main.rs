@@ -204,6 +204,10 @@ symdex_testkit::main! {
     upload::a_token_needs_its_scopes_and_is_not_shown,
     upload::what_is_no_symdex_server_is_named,
     upload::an_index_that_is_too_large_for_the_server_does_not_stop_the_others,
+    upload::a_server_that_is_lost_after_the_uploads_leaves_them_unconfirmed,
+    upload::an_upload_that_always_fails_does_not_stop_the_others,
+    upload::each_part_of_an_upload_that_arrives_renews_the_patience,
+    upload::an_upload_whose_job_outlasts_the_wait_is_not_confirmed,
     upload::what_builds_leave_is_found_and_printed_first,
     upload::every_line_of_json_conforms_to_its_schema;
     on request: browser::pictures_for_the_documentation,

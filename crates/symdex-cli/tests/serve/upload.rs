@@ -331,7 +331,7 @@ pub(crate) fn what_is_no_symdex_server_is_named() {
     });
     let run = CommandOutput::from(upload(&lying.url()).arg(dsym("cxx")).output().expect("symdex runs"));
     assert_eq!(run.code, Some(1), "a server that takes an index and does not answer it: {run:?}");
-    assert!(run.err.contains("the server does not answer it as the index here does"), "{}", run.err);
+    assert!(run.err.contains("the server's answers for it are worse than the local index"), "{}", run.err);
     let url = "https://user:secret@127.0.0.1:9";
     let run = CommandOutput::from(upload(url).arg(dsym("cxx")).output().expect("symdex runs"));
     assert!(run.code == Some(2) && !run.err.contains("secret"), "{run:?}");
@@ -348,6 +348,79 @@ pub(crate) fn an_index_that_is_too_large_for_the_server_does_not_stop_the_others
     let failed = run.json().into_iter().find(|line| line.get("error").is_some()).expect("a failure");
     assert_eq!(failed["error"]["kind"], "limit", "{failed}");
     assert!(failed["error"]["message"].as_str().expect("text").contains("--max-upload"), "{failed}");
+}
+
+pub(crate) fn a_server_that_is_lost_after_the_uploads_leaves_them_unconfirmed() {
+    let place = Place::new(&[], |line, number| {
+        if line.starts_with("POST") && matches!(number, 1 | 2) {
+            HttpFault::LostAnswer
+        } else {
+            HttpFault::None
+        }
+    });
+    let run = place.upload(&[&dsym("cxx"), &dsym("lto")], &["--json", "--retry-for", "500ms"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let totals = &run.json().pop().expect("totals")["totals"];
+    assert_eq!(totals["failures"], json!({"not confirmed": 2}), "{totals}");
+    assert_eq!(totals["size"], place.proxy.take_put_bytes(), "{totals}");
+    assert!(run.err.contains("cxx: not confirmed: POST "), "{}", run.err);
+    let next = place.upload(&[&dsym("cxx"), &dsym("lto")], &["--json"]);
+    assert_eq!((next.code, place.proxy.take_put_bytes()), (Some(0), 0), "{next:?}");
+}
+
+pub(crate) fn an_upload_that_always_fails_does_not_stop_the_others() {
+    let place = Place::new(&[], |line, _| {
+        let is_first = line.starts_with("PUT") && line.contains("/00010001");
+        if is_first { HttpFault::Error500 } else { HttpFault::None }
+    });
+    for id in 1..=9 {
+        place.write(&format!("libs/lib{id}.so"), &elf(id, true));
+    }
+    let libs = place.work.path().join("libs");
+    let run = place.upload(&[&libs], &["--json", "--retry-for", "500ms"]);
+    assert_eq!((run.code, outcomes(&run)), (Some(1), vec!["answered".to_owned(); 8]), "{run:?}");
+    // A server that never keeps what was sent gets it four times.
+    let forgetful = WebServer::start(|request| match (&*request.path, request.number % 2) {
+        ("/v1/missing", _) => {
+            Reply::Body(json!([{"id": "0001".repeat(10), "grade": "nothing"}]).to_string().into_bytes())
+        }
+        (_, 0) => Reply::Status(422),
+        _ => Reply::Status(404),
+    });
+    let run = upload(&forgetful.url()).arg(libs.join("lib1.so")).output();
+    let run = CommandOutput::from(run.expect("symdex runs"));
+    assert!(run.code == Some(1) && run.err.contains("not sent: PUT "), "{run:?}");
+    assert_eq!(forgetful.paths().len(), 10, "one question, HEAD and PUT four times, HEAD");
+}
+
+pub(crate) fn each_part_of_an_upload_that_arrives_renews_the_patience() {
+    let place = Place::new(&[], |line, number| {
+        if line.starts_with("PUT") && number < 5 { HttpFault::CutRequest } else { HttpFault::None }
+    });
+    let run = place.upload(&[&dsym("cxx")], &["--json", "--retry-for", "1500ms"]);
+    assert_eq!((run.code, outcomes(&run)), (Some(0), vec!["answered".to_owned()]), "{run:?}");
+}
+
+pub(crate) fn an_upload_whose_job_outlasts_the_wait_is_not_confirmed() {
+    let slow = WebServer::start(|request| match &*request.path {
+        "/v1/missing" => {
+            Reply::Body(json!([{"id": "0001".repeat(10), "grade": "nothing"}]).to_string().into_bytes())
+        }
+        path if path.starts_with("/v1/jobs") => Reply::Body(br#"{"state": "running"}"#.to_vec()),
+        _ => Reply::Body(Vec::new()),
+    });
+    let place = Place::new(&[], no_fault);
+    let mut run = upload(&slow.url());
+    let run = run.args(["--json", "--wait", "0s"]).arg(place.write("lib.so", &elf(1, true))).output();
+    let run = CommandOutput::from(run.expect("symdex runs"));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(
+        run.err.contains("lib.so: not confirmed: the job ") && run.err.contains("is still running"),
+        "{run:?}"
+    );
+    let totals = &run.json().pop().expect("totals")["totals"];
+    assert_eq!(totals["failures"], json!({"not confirmed": 1}), "{totals}");
+    assert!(totals["size"].as_u64() > Some(0), "{totals}");
 }
 
 pub(crate) fn what_builds_leave_is_found_and_printed_first() {
