@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The step of action.yml: runs `symdex build` or `symdex upload`, shows its messages as annotations, and writes the summary of the job.
+# The step of action.yml: runs `symdex build` or `symdex upload`, shows its messages as annotations, and writes the
+# summary of the job.
 # It runs in bash 3.2, too, which macOS has.
 set -euo pipefail
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # A build phase of Xcode: builds the index of the product's dSYM. README.md says how to add it.
 #
-# The build setting SYMDEX_SERVER is the URL of the server that gets the indexes. Without it, SYMDEX_INDEXES is the
-# folder for the indexes. Without both, they go to the stores in SYMDEX_STORE.
+# The build setting SYMDEX_INDEXES is the folder for the indexes. Without it, SYMDEX_SERVER is the URL of the server that
+# gets them. With neither, they go to the stores in SYMDEX_STORE.
 # The build setting SYMDEX is the program.
 set -eu
 
@@ -25,10 +25,11 @@ dsym="$DWARF_DSYM_FOLDER_PATH/$DWARF_DSYM_FILE_NAME"
     fail "$dsym has no debug information of $EXECUTABLE_NAME; give this build phase the input files of input.xcfilelist"
 
 set -- "$dsym" --require-all
-if [ -n "${SYMDEX_SERVER:-}" ]; then
-    set -- upload "$@" --server "$SYMDEX_SERVER"
-elif [ -n "${SYMDEX_INDEXES:-}" ]; then
+# SYMDEX_SERVER may also come from the environment of xcodebuild.
+if [ -n "${SYMDEX_INDEXES:-}" ]; then
     set -- build "$@" --output "$SYMDEX_INDEXES"
+elif [ -n "${SYMDEX_SERVER:-}" ]; then
+    set -- upload "$@" --server "$SYMDEX_SERVER"
 elif [ -n "${SYMDEX_STORE:-}" ]; then
     set -- build "$@"
 else

@@ -85,16 +85,22 @@ class XcodeTest < IntegrationTest
   def test_a_server_gets_the_indexes_once
     with_server do |server|
       [/: answered, /, /: unchanged$/].each do |outcome|
-        out, ok = run_phase("SYMDEX_SERVER" => server)
+        out, ok = run_phase("SYMDEX_INDEXES" => nil, "SYMDEX_SERVER" => server)
         assert ok, out
         assert_equal 3, out.scan(outcome).size, out
       end
       write("Build/App.app/App", File.binread(debug_file("cxx")))
-      out, ok = run_phase("SYMDEX_SERVER" => server)
+      out, ok = run_phase("SYMDEX_INDEXES" => nil, "SYMDEX_SERVER" => server)
       refute ok
       assert_includes out, "which --id asks for"
     end
     assert_empty indexes
+  end
+
+  def test_a_folder_for_the_indexes_comes_before_a_server_of_the_environment
+    out, ok = run_phase("SYMDEX_SERVER" => "http://127.0.0.1:9")
+    assert ok, out
+    assert_equal 3, indexes.size
   end
 
   def test_symdex_has_to_be_installed

@@ -40,6 +40,10 @@ pub(crate) const STORE: Key = key("store", "SYMDEX_STORE", true);
 /// The sources of debug files.
 pub(crate) const DEBUG_SOURCE: Key = key("debug-source", "SYMDEX_DEBUG_SOURCE", true);
 
+/// The server of `symdex upload`, and the file with its token.
+pub(crate) const SERVER: Key = key("server", "SYMDEX_SERVER", false);
+pub(crate) const TOKEN_FILE: Key = key("token-file", "SYMDEX_TOKEN_FILE", true);
+
 const KEYS: [Key; 43] = [
     STORE,
     key("index", "SYMDEX_INDEX", true),
@@ -50,8 +54,8 @@ const KEYS: [Key; 43] = [
     key("map", "SYMDEX_MAP", false),
     key("cache-size", "SYMDEX_CACHE_SIZE", false),
     key("store-timeout", "SYMDEX_STORE_TIMEOUT", false),
-    key("server", "SYMDEX_SERVER", false),
-    key("token-file", "SYMDEX_TOKEN_FILE", true),
+    SERVER,
+    TOKEN_FILE,
     key("jobs", "SYMDEX_JOBS", false),
     key("max-memory", "SYMDEX_MAX_MEMORY", false),
     key("max-seconds", "SYMDEX_MAX_SECONDS", false),
@@ -90,6 +94,9 @@ const KEYS: [Key; 43] = [
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     file: Option<PathBuf>,
+    /// Whether the command line names the file.
+    #[cfg(feature = "stores")]
+    pub(crate) is_named: bool,
     settings: Vec<Setting>,
 }
 
@@ -129,12 +136,18 @@ impl Config {
                 setting.values.iter().map(|value| (setting.key.name, setting.line, &**value))
             }),
         )?;
-        Ok(Self { file: Some(path), settings })
+        Ok(Self {
+            file: Some(path),
+            #[cfg(feature = "stores")]
+            is_named,
+            settings,
+        })
     }
 
     /// Gives the options of all commands their environment variables, and the values of the file as defaults. `--store`
     /// and `--debug-source` get none: `stores.rs` and `debug_sources.rs` read them, because their URLs may have secrets
-    /// and those of the command line may not.
+    /// and those of the command line may not. The server and its token have no defaults: `upload` reads them, because a
+    /// file that was found may not decide who gets a token.
     pub(crate) fn apply(&self, command: Command) -> Command {
         command.mut_subcommands(|command| {
             command.mut_args(|arg| {
@@ -143,7 +156,9 @@ impl Config {
                 let Some(key) = KEYS.iter().find(is_of_arg) else { return arg };
                 // A value may have a password.
                 let arg = arg.env(key.variable).hide_env_values(true);
-                let Some(setting) = self.setting(key) else { return arg };
+                let setting =
+                    self.setting(key).filter(|setting| ![&SERVER, &TOKEN_FILE].contains(&setting.key));
+                let Some(setting) = setting else { return arg };
                 let takes = if matches!(arg.get_action(), ArgAction::Append) { usize::MAX } else { 1 };
                 let takes_values = arg.get_action().takes_values();
                 let values = setting.values.iter().take(takes).cloned();

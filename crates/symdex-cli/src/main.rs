@@ -138,6 +138,8 @@ fn run() -> Result<ExitCode, CommandError> {
     let config = Config::load(&arguments)?;
     stores::configure(&config);
     debug_sources::configure(&config);
+    #[cfg(feature = "stores")]
+    upload::configure(&config);
     let mut commands = config.apply(Cli::command());
     let parsed = commands.try_get_matches_from_mut(arguments);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {

@@ -24,6 +24,8 @@ pub(crate) use self::common::UnwindOption;
 pub(crate) use self::common::{BuildLimits, Destination, Reporting};
 #[cfg(feature = "stores")]
 pub(crate) use self::required::Required;
+#[cfg(feature = "stores")]
+pub(crate) use self::run::report_batch;
 pub(crate) use self::run::{BuildHost, build};
 #[cfg(feature = "symbol-files")]
 pub(crate) use self::summary::publish;

@@ -130,18 +130,8 @@ impl<'a> Build<'a> {
         leave_out: &mut impl FnMut(&Plan) -> Result<BTreeSet<ImageId>, Failure>,
     ) -> Result<(), CommandError> {
         let Self { pipeline, host, .. } = *self;
-        host.progress.suspend(|| {
-            warn_about_archives(&batch.files, host.args);
-            let special = batch.files.special_files();
-            if !special.is_empty() {
-                host.args.reporting.warn(&special.to_string());
-            }
-            batch.warnings.iter().for_each(|fault| host.args.reporting.warn(&fault.to_string()));
-        });
-        batch.warnings.iter().for_each(|fault| self.required.not_read(fault));
-        for failure in &batch.failures {
-            self.fail(failure)?;
-        }
+        let (required, output) = (&mut self.required, &mut self.output);
+        host.progress.suspend(|| report_batch(batch, host.args, required, output))?;
         if let Err(failure) = self.required.mentioned(&batch.files, pipeline) {
             self.fail(&failure)?;
         }
@@ -211,6 +201,25 @@ impl<'a> Build<'a> {
         let are_many = self.tasks > 2 || self.output.has_skipped();
         Ok((self.output, are_many))
     }
+}
+
+/// Reports what is wrong with a batch, and warns about what is not read of it.
+pub(crate) fn report_batch(
+    batch: &Batch,
+    args: &BuildArgs,
+    required: &mut Required<'_>,
+    output: &mut BuildOutput<'_>,
+) -> Result<(), CommandError> {
+    warn_about_archives(&batch.files, args);
+    let special = batch.files.special_files();
+    if !special.is_empty() {
+        args.reporting.warn(&special.to_string());
+    }
+    for fault in &batch.warnings {
+        args.reporting.warn(&fault.to_string());
+        required.not_read(fault);
+    }
+    batch.failures.iter().try_for_each(|failure| output.fail(failure))
 }
 
 /// Warns about archives in folders of debug files.

@@ -122,7 +122,8 @@ pub(super) fn print(
     }
 }
 
-/// Prints warnings on standard error. If `are_many`, the totals say how many images have no debug information. Returns how many losses are not printed, because no file can avoid them.
+/// Prints warnings on standard error. If `are_many`, the totals say how many images have no debug information. Returns
+/// how many losses are not printed, because no file can avoid them.
 pub(super) fn warn(summary: &ImageSummary, reporting: &Reporting, are_many: bool) -> u64 {
     let ImageSummary { published, partial, verified, .. } = summary;
     let PublishedIndex { file, arch, warnings, grade, has_dwarf, .. } = published;

@@ -29,7 +29,7 @@ use crate::number::parse_time;
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) server: ServerArgs,
-    /// Search the INPUTs, by default the working folder, for what builds leave: Xcode archives, dSYMs, native libraries
+    /// Search the INPUTs, by default the working folder, for build outputs: Xcode archives, dSYMs, native libraries
     /// of Gradle, symbols of Flutter, programs and libraries in the build folders of cargo and CMake. What is found is
     /// printed before anything is sent
     #[arg(long, conflicts_with_all = ["inputs_from", "shard"])]
@@ -38,10 +38,10 @@ pub(crate) struct Args {
     /// its debug files
     #[arg(long, conflicts_with = "require_all")]
     pub(super) debug_files: bool,
-    /// Send images that the server answers with lines already, too
+    /// Also send images for which the server already has lines
     #[arg(long)]
     pub(super) force: bool,
-    /// Say what would be sent, and send nothing
+    /// Print what would be sent, without sending it
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Do not wait until the server has taken what was sent. Exit code 0 then means that it was received
@@ -63,8 +63,8 @@ pub(super) struct ServerArgs {
     /// A file with the token of the server. Without it, the token is in the environment variable SYMDEX_SERVER_TOKEN
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
-    /// How long a request is repeated that fails because the server cannot be reached or is overloaded. If the server
-    /// asks for a longer pause (Retry-After), the request fails at once
+    /// How long to retry a request when the server cannot be reached or is overloaded. If the server asks for a longer
+    /// pause (Retry-After), the request fails at once
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_time)]
     pub(super) retry_for: Duration,
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::iter;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use symdex_store::wait_for;
 
 use super::args::ServerArgs;
+use crate::config::{Config, SERVER, TOKEN_FILE};
 use crate::failure::{Cause, Failure, complain};
 use crate::text::printable;
 use crate::url_password;
@@ -28,6 +30,24 @@ const MAX_ANSWER: usize = 32 << 20;
 const MAX_DETAIL: usize = 500;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// What the configuration file says.
+static CONFIGURED: OnceLock<Configured> = OnceLock::new();
+
+#[derive(Default)]
+struct Configured {
+    server: Option<String>,
+    token_file: Option<PathBuf>,
+    /// Whether the file was found, and not named.
+    is_found: bool,
+}
+
+/// Sets the server of the configuration file, and the file with its token. Call this once, before the command runs.
+pub(crate) fn configure(config: &Config) {
+    let value = |key| Some(config.values(key)?.0.first()?.clone());
+    let (server, token_file) = (value(&SERVER), value(&TOKEN_FILE).map(PathBuf::from));
+    _ = CONFIGURED.set(Configured { server, token_file, is_found: !config.is_named });
+}
 
 /// A server.
 pub(super) struct Server {
@@ -80,7 +100,8 @@ impl Server {
     /// The server of the options. Nothing is connected yet.
     pub(super) fn new(args: &ServerArgs) -> Result<Self, Failure> {
         let usage = |message: String| Failure::new(Cause::Usage, message);
-        let Some(url) = &args.server else {
+        let configured = CONFIGURED.get_or_init(Configured::default);
+        let Some(url) = args.server.as_ref().or(configured.server.as_ref()) else {
             let message = "no server is named; give --server URL, SYMDEX_SERVER, or `server` in symdex.toml";
             return Err(usage(message.to_owned()));
         };
@@ -92,7 +113,13 @@ impl Server {
                 "--server {shown}: expected https://HOST or http://HOST, without a user; a token belongs in {TOKEN}"
             ))
         })?;
-        let token = token(args)?;
+        let token = token(args, configured)?;
+        if token.is_some() && args.server.is_none() && configured.is_found {
+            return Err(usage(format!(
+                "{base} gets no token, because a symdex.toml that was found names it; name the server with --server or \
+                 SYMDEX_SERVER, or the file with --config"
+            )));
+        }
         if token.is_some() && base.scheme() == "http" && !is_loopback(&base) {
             complain(&format!("warning: {base}: the token is sent without encryption; use https"));
         }
@@ -286,17 +313,17 @@ impl Patience<'_> {
     }
 }
 
-/// The token in the file of `--token-file` or in the environment, as a header. No message has it.
-fn token(args: &ServerArgs) -> Result<Option<HeaderValue>, Failure> {
-    let (place, token) = match &args.token_file {
-        Some(path) => {
+/// The token in the file of `--token-file`, in the environment, or in the file that the configuration names, as a
+/// header. No message has it.
+fn token(args: &ServerArgs, configured: &Configured) -> Result<Option<HeaderValue>, Failure> {
+    let variable = std::env::var_os(TOKEN).filter(|_| args.token_file.is_none());
+    let (place, token) = match (variable, args.token_file.as_ref().or(configured.token_file.as_ref())) {
+        (Some(token), _) => (TOKEN.to_owned(), token.to_string_lossy().into_owned()),
+        (None, Some(path)) => {
             let read = std::fs::read_to_string(path);
             (path.display().to_string(), read.map_err(|error| Failure::unreadable(path, &error))?)
         }
-        None => match std::env::var_os(TOKEN) {
-            Some(token) => (TOKEN.to_owned(), token.to_string_lossy().into_owned()),
-            None => return Ok(None),
-        },
+        (None, None) => return Ok(None),
     };
     let token = token.trim();
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());

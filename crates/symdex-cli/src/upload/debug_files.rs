@@ -14,7 +14,7 @@ use super::args::Args;
 use super::known::Known;
 use super::parcel::{Image, Parcel};
 use crate::archive;
-use crate::build::{BuildOutput, Required};
+use crate::build::{BuildOutput, Required, report_batch};
 use crate::failure::{Cause, CommandError, Failure};
 use crate::text;
 
@@ -29,6 +29,7 @@ pub(super) fn collect(
     let pipeline = Pipeline::new(args.build.pipeline_options(None)?)?;
     let mut required = Required::new(&args.build.required);
     let mut parcels = Vec::new();
+    let (mut has_images, mut without_arch) = (false, None);
     for path in inputs {
         if archive::is_pipe(path) {
             let message = format!("{}: --debug-files sends files and folders, no pipes", path.display());
@@ -36,14 +37,25 @@ pub(super) fn collect(
         }
         let mut intake = args.build.inputs.intake(std::slice::from_ref(path));
         let Some(batch) = intake.next_batch(&())? else { continue };
-        for failure in &batch.failures {
-            output.fail(failure)?;
-        }
+        report_batch(&batch, &args.build, &mut required, output)?;
         let plan = pipeline.plan(&batch, &())?;
-        for failure in plan.failures().chain(&plan.no_such_arch) {
+        for failure in plan.failures() {
             output.fail(failure)?;
         }
         required.planned(&plan)?;
+        if plan.ids.is_empty() {
+            match &plan.no_such_arch {
+                Some(failure) => without_arch = Some(failure.clone()),
+                None if batch.failures.is_empty() && plan.failures().next().is_none() => {
+                    let message =
+                        "no image of it has an id that can be read, so that no server can answer it";
+                    output.fail(&Failure::of_file(path, Cause::NotFound, message))?;
+                }
+                None => {}
+            }
+            continue;
+        }
+        has_images = true;
         let answered = known.ask(&plan)?;
         let is_wanted = |id: &ImageId| args.build.required.wants(id) && plan.ids.contains(id);
         let images: Vec<_> = plan.images().filter(|(_, (id, _))| is_wanted(id)).collect();
@@ -68,6 +80,10 @@ pub(super) fn collect(
             target
         };
         parcels.push(Parcel::of_file(images, name, &file)?);
+    }
+    // If an input has an image of a wanted architecture, the others are skipped, as `symdex build` does it.
+    if let Some(failure) = without_arch.filter(|_| !has_images) {
+        output.fail(&failure)?;
     }
     for failure in required.failures() {
         output.fail(&failure)?;

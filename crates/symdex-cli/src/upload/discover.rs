@@ -90,7 +90,7 @@ impl Search {
     fn entries_of(&mut self, entries: Vec<DirEntry>, build: Option<&BuildFolder>, depth: usize) {
         for entry in entries {
             self.entries += 1;
-            if self.entries >= MAX_ENTRIES || depth > MAX_DEPTH {
+            if self.entries >= MAX_ENTRIES {
                 return;
             }
             let (Ok(kind), path, name) = (entry.file_type(), entry.path(), entry.file_name()) else {
@@ -102,12 +102,13 @@ impl Search {
                 let is_skipped = |skipped: &[&str]| skipped.contains(&&*name);
                 if let Some((what, _)) = FOLDERS.iter().find(|(_, end)| ends_with(&path, end)) {
                     self.found.push((what, path));
-                } else if !is_skipped(&SKIPPED)
-                    && !build.is_some_and(|build| is_skipped(build.skipped))
-                    && let Ok(entries) = fs::read_dir(&path)
-                {
+                } else if !is_skipped(&SKIPPED) && !build.is_some_and(|build| is_skipped(build.skipped)) {
                     let build = build.or_else(|| build_folder(&path));
-                    self.entries_of(entries.flatten().collect(), build, depth + 1);
+                    match fs::read_dir(&path) {
+                        _ if depth == MAX_DEPTH => not_searched(&path, "it is too deep"),
+                        Ok(entries) => self.entries_of(entries.flatten().collect(), build, depth + 1),
+                        Err(error) => not_searched(&path, &error.to_string()),
+                    }
                 }
             } else if kind.is_file() {
                 if fits(&name, FLUTTER) && is_elf(&path) {
@@ -118,6 +119,10 @@ impl Search {
             }
         }
     }
+}
+
+fn not_searched(folder: &Path, why: &str) {
+    complain(&format!("warning: {}: --discover does not search this folder: {why}", folder.display()));
 }
 
 /// What `folder` is a build folder of.

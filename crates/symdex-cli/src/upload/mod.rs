@@ -18,6 +18,7 @@ use symdex_store::{IndexFolder, PublishOutcome, PutOptions, ReaderOptions, Store
 
 pub(crate) use self::args::Args;
 use self::client::Server;
+pub(crate) use self::client::configure;
 use self::known::Known;
 use self::parcel::{Image, Job, Parcel};
 use crate::build::{BuildHost, BuildOutput, build};

@@ -208,6 +208,8 @@ symdex_testkit::main! {
     upload::an_upload_that_always_fails_does_not_stop_the_others,
     upload::each_part_of_an_upload_that_arrives_renews_the_patience,
     upload::an_upload_whose_job_outlasts_the_wait_is_not_confirmed,
+    upload::debug_files_without_an_id_or_a_wanted_architecture_are_failures,
+    upload::a_server_of_a_found_file_gets_no_token,
     upload::what_builds_leave_is_found_and_printed_first,
     upload::every_line_of_json_conforms_to_its_schema;
     on request: browser::pictures_for_the_documentation,

@@ -423,6 +423,72 @@ pub(crate) fn an_upload_whose_job_outlasts_the_wait_is_not_confirmed() {
     assert!(totals["size"].as_u64() > Some(0), "{totals}");
 }
 
+pub(crate) fn debug_files_without_an_id_or_a_wanted_architecture_are_failures() {
+    let place = Place::new(&[], no_fault);
+    let (whole, text) = (place.write("lib.so", &elf(1, true)), place.write("notes.txt", b"text"));
+    // `symdex build` fails in the same way if no input has the architecture, and skips the others.
+    let none = place.upload(&[&whole], &["--debug-files", "--json", "--dry-run", "--arch", "armv7"]);
+    assert_eq!((none.code, outcomes(&none).len()), (Some(3), 0), "{none:?}");
+    let fat = fs::read(debug_file("fat")).expect("a file");
+    place.write("both/fat.dSYM/Contents/Resources/DWARF/fat", &fat);
+    let binary = place.write("both/fat", &fat);
+    let folder = binary.parent().expect("a folder");
+    let both = place.upload(&[folder], &["--debug-files", "--json", "--dry-run"]);
+    assert_eq!((both.code, outcomes(&both).len()), (Some(0), 3), "each image is counted once: {both:?}");
+    let skipped = place.upload(
+        &[&dsym("cxx"), &debug_file("fat")],
+        &["--debug-files", "--json", "--dry-run", "--arch", "x86_64"],
+    );
+    assert_eq!(skipped.code, Some(0), "{skipped:?}");
+    let cut = place.write("cut", &fs::read(debug_file("cxx")).expect("a file")[..100]);
+    let unreadable = place.upload(&[&cut], &["--debug-files"]);
+    assert_eq!(
+        (unreadable.code, unreadable.err.contains("has an id that can be read")),
+        (Some(3), true),
+        "{unreadable:?}"
+    );
+    let no_image = place.upload(&[&text], &["--debug-files"]);
+    assert_ne!(no_image.code, Some(0), "{no_image:?}");
+    let folder = place.work.path().join("empty");
+    fs::create_dir(&folder).expect("a folder");
+    let empty = place.upload(&[&folder], &["--debug-files"]);
+    assert_ne!(empty.code, Some(0), "{empty:?}");
+}
+
+pub(crate) fn a_server_of_a_found_file_gets_no_token() {
+    let other = WebServer::start(|_| Reply::Body(b"[]".to_vec()));
+    let place = Place::new(&[], no_fault);
+    let (config, token) = (format!("server = \"{}\"\ntoken-file = \"token\"\n", other.url()), "secret-token");
+    let (config, file) =
+        (place.write("symdex.toml", config.as_bytes()), place.write("token", token.as_bytes()));
+    let run = |arguments: &[&str], variable: Option<&str>| {
+        let mut run = command();
+        run.env_remove("SYMDEX_SERVER").env_remove("SYMDEX_SERVER_TOKEN").current_dir(place.work.path());
+        run.args(arguments)
+            .arg("upload")
+            .arg(dsym("cxx"))
+            .envs(variable.map(|token| ("SYMDEX_SERVER_TOKEN", token)));
+        CommandOutput::from(run.output().expect("symdex runs"))
+    };
+    for variable in [None, Some("other-token")] {
+        let refused = run(&[], variable);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(
+            refused.err.contains("gets no token, because a symdex.toml that was found names it"),
+            "{refused:?}"
+        );
+        assert!(other.paths().is_empty(), "nothing is asked");
+    }
+    let named = config.to_str().expect("text");
+    assert_eq!(run(&["--config", named], None).code, Some(0));
+    // The variable comes before the file.
+    assert_eq!(run(&["--config", named], Some("two words")).code, Some(2));
+    fs::remove_file(file).expect("removed");
+    assert_eq!(run(&["--config", named], Some("other-token")).code, Some(0));
+    place.write("symdex.toml", format!("server = \"{}\"\n", other.url()).as_bytes());
+    assert_eq!(run(&[], None).code, Some(0), "without a token, the file may name it");
+}
+
 pub(crate) fn what_builds_leave_is_found_and_printed_first() {
     let place = Place::new(&[], no_fault);
     let (whole, stripped) = (elf(1, true), elf(9, false));

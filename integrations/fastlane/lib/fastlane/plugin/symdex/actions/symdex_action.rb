@@ -7,7 +7,8 @@ module Fastlane
       SYMDEX_IMAGES = :SYMDEX_IMAGES
     end
 
-    # Builds the indexes of an app's dSYMs, and sends them to a server. `fastlane action symdex` prints the documentation.
+    # Builds the indexes of an app's dSYMs, and sends them to a server. `fastlane action symdex` prints the
+    # documentation.
     class SymdexAction < Action
       def self.run(params)
         command = command_of(params)
@@ -17,7 +18,9 @@ module Fastlane
         results = out.each_line.map { |line| JSON.parse(line) }
         images = results.select { |result| result.key?("outcome") }
         images.each { |image| UI.message("#{image["name"]} #{image["arch"]} #{image["id"]}: #{image["outcome"]}") }
-        UI.user_error!("symdex #{command[1]} has failed (exit code #{status.exitstatus}): #{messages}") unless status.success?
+        unless status.success?
+          UI.user_error!("symdex #{command[1]} has failed (exit code #{status.exitstatus}): #{messages}")
+        end
         Actions.lane_context[SharedValues::SYMDEX_IMAGES] = images
       rescue Errno::ENOENT
         UI.user_error!("#{params[:executable]} is not installed; name symdex with the option executable")
@@ -26,10 +29,14 @@ module Fastlane
       def self.command_of(params)
         inputs = Array(params[:inputs] || inputs_of_lane)
         UI.user_error!("there are no inputs: call build_app before symdex, or give inputs") if inputs.empty?
-        command = [params[:executable], params[:server] ? "upload" : "build", "--json"]
+        server = params[:server]
+        # The variable counts only without these options.
+        server ||= ENV.fetch("SYMDEX_SERVER", nil) unless params[:output] || params[:store]
+        server = nil if server.to_s.empty?
+        command = [params[:executable], server ? "upload" : "build", "--json"]
         command << "--require-all" if params[:require_all]
-        options = params[:server] ? [:server] : %i[output store]
-        options.each { |key| command.push("--#{key}", params[key]) if params[key] }
+        options = server ? { server: server } : { output: params[:output], store: params[:store] }
+        options.compact.each { |key, value| command.push("--#{key}", value) }
         command.push("--", *inputs)
       end
 
@@ -45,9 +52,9 @@ module Fastlane
       end
 
       def self.details
-        "Fails if one of the binaries has no dSYM. With server, the indexes that it does not have are sent to it; the " \
-          "environment variable SYMDEX_SERVER_TOKEN has its token. Without server, output and store, the indexes go " \
-          "to the stores in the environment variable SYMDEX_STORE."
+        "Fails if one of the binaries has no dSYM. With server, the indexes that it does not have are sent to it; " \
+          "the environment variable SYMDEX_SERVER_TOKEN has its token. Without server, output and store, the indexes " \
+          "go to the server or the stores in the environment variables SYMDEX_SERVER or SYMDEX_STORE."
       end
 
       def self.available_options
@@ -57,8 +64,9 @@ module Fastlane
             description: "The dSYMs, archives and folders. The default is what build_app and download_dsyms have made"
           ),
           FastlaneCore::ConfigItem.new(
-            key: :server, env_name: "SYMDEX_SERVER", type: String, optional: true,
-            description: "The URL of the server that gets the indexes. Output and store are not used then"
+            key: :server, type: String, optional: true,
+            description: "The URL of the server that gets the indexes; output and store are not used then. Without " \
+                         "these three options, the environment variable SYMDEX_SERVER has it"
           ),
           FastlaneCore::ConfigItem.new(
             key: :output, env_name: "SYMDEX_OUTPUT", type: String, optional: true,
