@@ -20,8 +20,9 @@ use crate::{open, text};
 /// Check that indexes are intact: every checksum is right, and everything decodes
 ///
 /// In a folder, every index in it and in the folders below it is checked. With --against, every answer is compared with
-/// a debug file. The index that a dSYM or an ELF file carries (`symdex build --embed`) is compared with that file. For several indexes, the last line on standard error has totals. With --json, the last line on
-/// standard output is an object with `totals`.
+/// a debug file. The index that a dSYM or an ELF file carries (`symdex build --embed`) is compared with that file. For
+/// several indexes, the last line on standard error has totals. With --json, the last line on standard output is an
+/// object with `totals`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -1,5 +1,5 @@
-//! Indexes that debug files carry, in a folder of their dSYM bundle or in a section of an ELF file, so that a debug file
-//! answers as fast as its index.
+//! Indexes that debug files carry, in a folder of their dSYM bundle or in a section of an ELF file, so that a debug
+//! file answers as fast as its index.
 
 use std::io;
 use std::path::{Path, PathBuf};

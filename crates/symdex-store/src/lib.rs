@@ -79,7 +79,8 @@ pub use replace::{Durability, replace_file};
 pub use store::wait_for;
 pub use store::{
     FetchedValue, FetchedValues, GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl,
-    StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_indexes, open_store,
+    StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, is_this_machine, open_indexes,
+    open_store,
 };
 #[cfg(feature = "object-store")]
 pub use store::{ListedObject, ObjectBody, ObjectVersion, Objects};

@@ -45,3 +45,6 @@ pub use self::misses::{FetchOutcome, MissOptions, Misses};
 pub use self::options::FetchOptions;
 pub use self::source::FetchingSource;
 pub use self::url::SourceUrl;
+#[cfg(feature = "remote")]
+#[doc(hidden)]
+pub use self::web::client_error_text;

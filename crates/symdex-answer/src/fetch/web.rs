@@ -61,7 +61,7 @@ impl WebFiles {
             .referer(false)
             .dns_resolver(resolver)
             .build()
-            .map_err(|error| Failure::lasting(reason(error)))?;
+            .map_err(|error| Failure::lasting(client_error_text(error)))?;
         Ok(Self { base, client, timeout })
     }
 
@@ -118,11 +118,11 @@ fn of_runtime(error: io::Error) -> Failure {
 
 fn of_client(error: reqwest::Error) -> Failure {
     let is_transient = !error.is_builder() && !error.is_redirect();
-    Failure { reason: reason(error), is_transient }
+    Failure { reason: client_error_text(error), is_transient }
 }
 
 /// The text of `error` and of its causes, without the URL, which may have secrets.
-fn reason(error: reqwest::Error) -> String {
+pub fn client_error_text(error: reqwest::Error) -> String {
     let error: &(dyn Error + 'static) = &error.without_url();
     let texts = iter::successors(Some(error), |&error| error.source()).map(ToString::to_string);
     texts.collect::<Vec<_>>().join(": ")

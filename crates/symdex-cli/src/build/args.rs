@@ -129,9 +129,9 @@ pub(super) struct EmbedArgs {
     /// the bundle is signed. `symdex verify X.dSYM` compares both.
     #[arg(long)]
     pub(super) embed: bool,
-    /// Write the ELF file of the input with its index, in the section .symdex, to FILE. No program loads the section, and
-    /// all other bytes stay where they are. FILE may be the input: it is written anew and then renamed. The file must
-    /// have debug information, and keep its name
+    /// Write the ELF file of the input with its index, in the section .symdex, to FILE. No program loads the section,
+    /// and all other bytes stay where they are. FILE may be the input: it is written anew and then renamed. The file
+    /// must have debug information, and keep its name
     #[arg(long, value_name = "FILE")]
     pub(super) embed_into: Option<PathBuf>,
 }

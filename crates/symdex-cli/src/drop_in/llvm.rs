@@ -23,11 +23,9 @@ use crate::failure::{Cause, CommandError, CommandResult, complain};
 ///
 /// A module is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
 /// file itself and the debug files it refers to, or, with --output-style=GNU, from the index that the file carries.
-/// Discriminators, the lines at which functions start, and columns of an
-/// index are 0.
-/// DATA is answered from the file itself, and so is a symbol, `NAME` or `NAME+OFFSET`, in the place of an address.
-/// --no-inlines prints the function that contains the address, with the line in it. docs/DROP-IN.md compares all
-/// answers with those of llvm-symbolizer.
+/// Discriminators, the lines at which functions start, and columns of an index are 0. DATA is answered from the file
+/// itself, and so is a symbol, `NAME` or `NAME+OFFSET`, in the place of an address. --no-inlines prints the function
+/// that contains the address, with the line in it. docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, version, disable_version_flag = true)]
 pub(crate) struct Args {

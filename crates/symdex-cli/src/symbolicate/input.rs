@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use symdex::Index;
+use symdex::INDEX_MAGIC;
 use symdex_build::debug_files::DebugFile;
 use symdex_build::may_be_debug_file;
 use symdex_pipeline::archive::Unpacker;
@@ -175,7 +175,7 @@ impl Inputs {
 
 /// Whether a file that begins with `start` is an index, of any version.
 pub(super) fn is_index(start: &[u8]) -> bool {
-    !matches!(Index::open(start), Err(symdex::Error::NotAnIndex { .. }))
+    start.starts_with(&INDEX_MAGIC)
 }
 
 /// Whether `folder` is a bundle of debug files.

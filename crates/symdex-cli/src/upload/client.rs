@@ -1,7 +1,5 @@
 //! Requests to a server of symdex: its URL, the token, repeated requests, and the causes of failures.
 
-use std::error::Error;
-use std::iter;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::thread::sleep;
@@ -11,7 +9,8 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
-use symdex_store::wait_for;
+use symdex_answer::fetch::client_error_text;
+use symdex_store::{is_this_machine, wait_for};
 
 use super::args::ServerArgs;
 use crate::config::{Config, SERVER, TOKEN_FILE};
@@ -120,7 +119,8 @@ impl Server {
                  SYMDEX_SERVER, or the file with --config"
             )));
         }
-        if token.is_some() && base.scheme() == "http" && !is_loopback(&base) {
+        if token.is_some() && base.scheme() == "http" && !is_this_machine(base.host_str().unwrap_or_default())
+        {
             complain(&format!("warning: {base}: the token is sent without encryption; use https"));
         }
         let has_token = token.is_some();
@@ -133,7 +133,7 @@ impl Server {
             // The token is for this server only.
             .redirect(Policy::none())
             .build()
-            .map_err(|error| Failure::new(Cause::Other, reason(error)))?;
+            .map_err(|error| Failure::new(Cause::Other, client_error_text(error)))?;
         Ok(Self { base, client, has_token, retry_for: args.retry_for, lost: OnceLock::new() })
     }
 
@@ -171,13 +171,14 @@ impl Server {
             return Err(Trouble::lasting(failure.clone()));
         }
         let (client, request) = request.build_split();
-        let request = request.map_err(|error| Trouble::lasting(Failure::new(Cause::Other, reason(error))))?;
+        let request = request
+            .map_err(|error| Trouble::lasting(Failure::new(Cause::Other, client_error_text(error))))?;
         let shown = format!("{} {}", request.method(), url_without_query(request.url()));
         let exchange = async move {
-            let mut response = client.execute(request).await.map_err(reason)?;
+            let mut response = client.execute(request).await.map_err(client_error_text)?;
             let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
             let mut body = Vec::new();
-            while let Some(part) = response.chunk().await.map_err(reason)? {
+            while let Some(part) = response.chunk().await.map_err(client_error_text)? {
                 body.extend_from_slice(&part);
                 if body.len() > MAX_ANSWER {
                     return Ok(Err(()));
@@ -336,12 +337,6 @@ fn token(args: &ServerArgs, configured: &Configured) -> Result<Option<HeaderValu
     Ok(Some(header))
 }
 
-/// Whether the server is on this machine.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-}
-
 /// Text of the server as in messages.
 pub(super) fn shown(text: &str) -> String {
     printable(text.chars().take(MAX_DETAIL).collect::<String>().into()).into_owned()
@@ -352,11 +347,4 @@ fn url_without_query(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.into()
-}
-
-/// The text of `error` and of its causes.
-fn reason(error: reqwest::Error) -> String {
-    let error: &(dyn Error + 'static) = &error.without_url();
-    let texts = iter::successors(Some(error), |&error| error.source()).map(ToString::to_string);
-    texts.collect::<Vec<_>>().join(": ")
 }

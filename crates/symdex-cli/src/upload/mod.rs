@@ -28,6 +28,28 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
 
+/// How far the command follows what it sends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// `--dry-run`: nothing is sent.
+    Planned,
+    /// `--no-wait`.
+    Received,
+    /// The server answers the images.
+    Answered,
+}
+
+impl Goal {
+    /// The outcome of an image for which it is reached.
+    fn outcome(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Received => "received",
+            Self::Answered => "answered",
+        }
+    }
+}
+
 /// How many uploads are sent at one time.
 const AT_ONCE: usize = 4;
 
@@ -50,15 +72,16 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     for image in &known.answered {
         report.image(image, "unchanged", 0, None)?;
     }
-    let sent: Vec<_> = match args.dry_run {
-        true => parcels.iter().map(|parcel| Ok(parcel.size())).collect(),
-        false => send(&server, &parcels, &progress)?,
+    let goal = match (args.dry_run, args.no_wait) {
+        (true, _) => Goal::Planned,
+        (_, true) => Goal::Received,
+        _ => Goal::Answered,
     };
-    let (outcome, waits) = match (args.dry_run, args.no_wait) {
-        (true, _) => ("planned", false),
-        (_, true) => ("received", false),
-        _ => ("answered", true),
+    let sent: Vec<_> = match goal {
+        Goal::Planned => parcels.iter().map(|parcel| Ok(parcel.size())).collect(),
+        Goal::Received | Goal::Answered => send(&server, &parcels, &progress)?,
     };
+    let waits = goal == Goal::Answered;
     let until = Instant::now().checked_add(args.wait);
     let follow = |parcel: &Parcel| if waits { parcel.follow(&server, until) } else { Ok(Job::default()) };
     let followed = parcels.iter().zip(sent).map(|(parcel, sent)| {
@@ -76,13 +99,13 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         };
         let lost = grades.as_ref().err().cloned().map_or(Ok(()), Err);
         let result = result.map(|(sent, job)| (sent, job.and_then(|job| lost.map(|()| job))));
-        progress.suspend(|| report.parcel(parcel, outcome, result, is_answered))?;
+        progress.suspend(|| report.parcel(parcel, goal, result, is_answered))?;
     }
     drop(progress);
-    report.finish(|answered, images| match outcome {
-        "planned" => "nothing was sent (--dry-run)".to_owned(),
-        "received" => format!("{server} was not asked what it answers (--no-wait)"),
-        _ => format!("{server} answers {answered} of {}", text::count(images, "image")),
+    report.finish(|answered, images| match goal {
+        Goal::Planned => "nothing was sent (--dry-run)".to_owned(),
+        Goal::Received => format!("{server} was not asked what it answers (--no-wait)"),
+        Goal::Answered => format!("{server} answers {answered} of {}", text::count(images, "image")),
     })
 }
 
@@ -202,13 +225,13 @@ impl Report {
     fn parcel(
         &mut self,
         parcel: &Parcel,
-        outcome: &'static str,
+        goal: Goal,
         result: Result<(u64, Result<Job, Failure>), Failure>,
         is_answered: impl Fn(&Image) -> bool,
     ) -> Result<(), CommandError> {
         let file = parcel.images.first().map_or(Path::new(""), |image| image.file.as_ref());
         let (what, failure) = match result {
-            Ok((sent, Ok(job))) => return self.ended(parcel, outcome, sent, job, is_answered),
+            Ok((sent, Ok(job))) => return self.ended(parcel, goal, sent, job, is_answered),
             Ok((sent, Err(failure))) => {
                 self.output.add_size(sent);
                 ("not confirmed", failure)
@@ -224,7 +247,7 @@ impl Report {
     fn ended(
         &mut self,
         parcel: &Parcel,
-        outcome: &'static str,
+        goal: Goal,
         mut sent: u64,
         job: Job,
         is_answered: impl Fn(&Image) -> bool,
@@ -235,7 +258,7 @@ impl Report {
             self.output.fail_input(&Failure::new(cause, message).of_path(file))?;
         }
         // If nothing was sent, the server has it from an earlier run, or from another one.
-        let outcome = if sent == 0 && outcome == "answered" { "unchanged" } else { outcome };
+        let outcome = if sent == 0 && goal == Goal::Answered { "unchanged" } else { goal.outcome() };
         for image in &parcel.images {
             if is_answered(image) {
                 self.image(image, outcome, std::mem::take(&mut sent), Some(parcel.job()))?;

@@ -58,9 +58,21 @@ pub(super) struct Parcel {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Job {
-    state: String,
+    state: JobState,
     failures: Vec<JobFailure>,
     store_error: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum JobState {
+    Queued,
+    Running,
+    Unpublished,
+    /// It is done, or has failed.
+    #[default]
+    #[serde(other)]
+    Finished,
 }
 
 #[derive(Deserialize)]
@@ -208,11 +220,12 @@ impl Parcel {
                 404 => Job::default(),
                 _ => return Err(server.failure(&answer)),
             };
-            if !["queued", "running"].contains(&&*job.state) {
-                return Ok(job);
-            }
+            let state = match job.state {
+                JobState::Queued => "queued",
+                JobState::Running => "running",
+                JobState::Unpublished | JobState::Finished => return Ok(job),
+            };
             if until.is_some_and(|until| Instant::now() >= until) {
-                let state = job.state;
                 let message = format!(
                     "the job {} is still {state} after the time of --wait; what was sent is not lost",
                     self.job()
@@ -228,7 +241,7 @@ impl Parcel {
 impl Job {
     /// Why images of its upload have no index, if the server says so.
     pub(super) fn failures(self) -> impl Iterator<Item = (Cause, String)> {
-        let of_store = self.store_error.filter(|_| self.state == "unpublished");
+        let of_store = self.store_error.filter(|_| self.state == JobState::Unpublished);
         let of_store = of_store.map(|why| (Cause::Unavailable, shown(&why)));
         let failures = self.failures.into_iter().map(move |JobFailure { kind, message }| {
             (serde_json::from_value(kind).unwrap_or(Cause::Other), shown(&message))

@@ -23,8 +23,8 @@ use self::seen::Seen;
 /// The extension of index files.
 pub(crate) const EXTENSION: &str = "symdex";
 
-/// The folder of a dSYM bundle for the indexes that its debug files carry. It is no part of a folder of indexes, because
-/// the debug files may have changed since.
+/// The folder of a dSYM bundle for the indexes that its debug files carry. It is no part of a folder of indexes,
+/// because the debug files may have changed since.
 pub const EMBEDDED_FOLDER: &str = "Contents/Resources/symdex";
 
 /// A use is recorded at most once in this time.

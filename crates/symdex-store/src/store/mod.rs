@@ -35,7 +35,7 @@ pub use self::redis::{RedisCounts, RedisStore};
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use self::runtime::wait as wait_for;
 pub use self::stored::{FetchedValue, FetchedValues, StoredImage, StoredValues, ValueRequest};
-pub use self::url::{StoreUrl, StoreUrlError};
+pub use self::url::{StoreUrl, StoreUrlError, is_this_machine};
 
 /// A store of indexes: a folder, an object store, or Redis. [`open_store`] opens the store of a URL.
 ///

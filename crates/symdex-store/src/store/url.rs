@@ -327,7 +327,8 @@ impl StoreUrl {
 }
 
 /// Whether `host`, with or without a port, is this machine.
-fn is_this_machine(host: &str) -> bool {
+#[must_use]
+pub fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(v6) => v6.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),

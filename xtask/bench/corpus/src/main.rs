@@ -1,4 +1,5 @@
-//! Optimises a WebAssembly module with Binaryen's wasm-opt. The program is here for its debug information, and is not run.
+//! Optimises a WebAssembly module with Binaryen's wasm-opt. The program is here for its debug information, and is not
+//! run.
 
 use std::error::Error;
 
