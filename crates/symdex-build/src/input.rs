@@ -24,6 +24,7 @@ const INDEX_EXTENSION: &str = "symdex";
 ///
 /// * every file in `Contents/Resources/DWARF` of a `.dSYM` bundle;
 /// * linked Mach-O and ELF files, but no object files and static libraries;
+/// * Linux kernel modules and their debug files, by their names: `*.ko` and `*.ko.debug`;
 /// * the main file of a dyld shared cache.
 ///
 /// Of an `.xcarchive`, only the folder `dSYMs` is searched, if there is one: the binaries beside it are the same images
@@ -219,6 +220,7 @@ pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
             _ => {
                 head.starts_with(b"dyld_v1")
                     || is_linked(head)
+                    || is_kernel_module(name, head)
                     || is_companion(name, || Ok(head.to_vec())).unwrap_or(false)
             }
         }
@@ -280,7 +282,7 @@ fn begins_as_linked(path: &Path) -> io::Result<bool> {
             number(16).zip(number(20)).map(|(high, low)| u64::from(high) << 32 | u64::from(low))
         }
         _ if head.starts_with(b"dyld_v1") => return Ok(!is_cache_part(path)),
-        _ => return Ok(is_linked(&head)),
+        _ => return Ok(is_linked(&head) || is_kernel_module(path, &head)),
     };
     // A file that ends before its first slice is a truncated debug file. Reading it reports that.
     let Some(slice) = slice else { return Ok(true) };
@@ -321,6 +323,13 @@ fn is_linked(head: &[u8]) -> bool {
     }
 }
 
+/// Whether a file that begins with `head` is an ELF file and called as kernel modules and their debug files are. They
+/// are object files, of which a folder may have any number.
+fn is_kernel_module(path: &Path, head: &[u8]) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    head.starts_with(b"\x7fELF") && (name.ends_with(b".ko") || name.ends_with(b".ko.debug"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -328,6 +337,7 @@ mod tests {
     use super::*;
 
     const DSYM: &[u8] = b"\xcf\xfa\xed\xfe\x0c\0\0\x01\0\0\0\0\x0a\0\0\0";
+    const MODULE: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0\x01\0\0\0";
     const OBJECT: &[u8] = b"\xcf\xfa\xed\xfe\x0c\0\0\x01\0\0\0\0\x01\0\0\0";
 
     fn write(root: &Path, path: &str, bytes: &[u8]) {
@@ -365,12 +375,14 @@ mod tests {
         write(root, "all/a/plain", DSYM);
         write(root, "all/a/unlinked.o", OBJECT);
         write(root, "all/a/notes.txt", b"cf fa ed fe");
+        write(root, "all/a/module.ko", MODULE);
+        write(root, "all/a/module.o", MODULE);
         write(root, "all/App.xcarchive/dSYMs/App.dSYM/Contents/Resources/DWARF/App", DSYM);
         write(root, "all/App.xcarchive/Products/App", DSYM);
         write(root, "none/notes.txt", b"");
         let app = "all/App.xcarchive/dSYMs/App.dSYM/Contents/Resources/DWARF/App";
         let [one, two] = ["one", "two"].map(|name| format!("all/b.dSYM/Contents/Resources/DWARF/{name}"));
-        assert_eq!(names(root, "all"), [app, "all/a/plain", &one, &two]);
+        assert_eq!(names(root, "all"), [app, "all/a/module.ko", "all/a/plain", &one, &two]);
         assert_eq!(names(root, "all/b.dSYM"), [one.as_str(), &two]);
         assert_eq!(names(root, "all/App.xcarchive"), [app]);
         assert_eq!(names(root, "all/a/notes.txt"), ["all/a/notes.txt"]);

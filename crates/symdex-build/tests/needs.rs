@@ -2,6 +2,7 @@
 
 mod checks;
 mod direct;
+mod kernel_modules;
 mod stubs;
 mod symbol_map;
 mod unwind_rows;
@@ -10,6 +11,7 @@ symdex_testkit::main! {
     direct::columns_are_those_of_the_row_and_of_the_calls,
     direct::every_answer_for_testdata_is_that_of_the_index,
     direct::every_answer_for_the_shared_corpora_is_that_of_the_index,
+    kernel_modules::modules_answer_as_once_they_are_linked,
     stubs::macho::stubs_have_the_names_of_their_indirect_symbols,
     stubs::macho::a_dsym_has_the_stubs_of_its_binary,
     stubs::macho::a_symbol_of_a_stub_names_it,

@@ -50,7 +50,7 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
             return None;
         }
         Some(companions.open(candidate)?.and_then(|bytes| {
-            let debug_file = debug_file::<Header>(bytes, id.as_ref(), link.as_ref())?;
+            let debug_file = debug_file::<Header>(bytes, id.as_ref(), link.as_ref(), companions)?;
             let other = elf::image(&debug_file, arch, candidate, Some(path), companions);
             let other = other.map_err(Refusal::unreadable)?;
             if image.can_join(&other) {
@@ -85,8 +85,9 @@ fn debug_file<'d, Header: FileHeader<Endian = Little>>(
     bytes: &'d [u8],
     id: Option<&ImageId>,
     link: Option<&DebugLink<'_>>,
+    companions: &'d Companions,
 ) -> Result<ElfFile<'d, Header>, Refusal> {
-    let file = ElfFile::<Header>::parse(bytes).map_err(Refusal::unreadable)?;
+    let file = ElfFile::<Header>::load(bytes, companions).map_err(Refusal::unreadable)?;
     match (id, file.build_id()) {
         (Some(id), Some(other)) if *id == other => Ok(file),
         (Some(_), Some(other)) => Err(Refusal::Other(format!("the build id {other}"))),

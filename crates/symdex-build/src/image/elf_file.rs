@@ -21,7 +21,7 @@ use crate::symbols;
 
 pub(super) const ENDIAN: Little = Little;
 /// The smallest page size. Images are mapped at multiples of it.
-const PAGE_SIZE: u64 = 0x1000;
+pub(super) const PAGE_SIZE: u64 = 0x1000;
 
 fn malformed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Error {
     move |error| Error::Malformed { what: format!("{what}: {error}") }
@@ -34,7 +34,7 @@ pub(crate) struct ElfFile<'d, Header: FileHeader<Endian = Little>> {
     pub(crate) sections: SectionTable<'d, Header>,
     pub(super) segments: &'d [Header::ProgramHeader],
     /// The names of its sections.
-    names: &'d [u8],
+    pub(super) names: &'d [u8],
     /// How many bytes of sections may still be decompressed.
     pub(super) budget: Cell<u64>,
 }
@@ -44,10 +44,17 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
         let unsupported = |what: &str| Err(Error::Unsupported { what: what.to_owned() });
         match header.e_type(ENDIAN) {
-            elf::ET_REL => match Self::parse_any(bytes)?.companion() {
-                Some(kind) => Err(Error::Companion { kind }),
-                None => unsupported("an object file; give the executable or library linked of it"),
-            },
+            elf::ET_REL => {
+                let file = Self::parse_any(bytes)?;
+                match (file.companion(), file.is_kernel_module(), file.build_id()) {
+                    (Some(kind), ..) => Err(Error::Companion { kind }),
+                    (None, true, Some(_)) => Ok(file),
+                    (None, true, None) => {
+                        unsupported("a kernel module without a build id; link it with `--build-id`")
+                    }
+                    _ => unsupported("an object file; give the executable or library linked of it"),
+                }
+            }
             elf::ET_CORE => unsupported("a core dump; give the executables and libraries in it"),
             _ => Self::parse_any(bytes),
         }
@@ -189,7 +196,8 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         self.keep(&gnu_name, Format::Zlib, rest, size, companions)
     }
 
-    fn decompressed(
+    /// The decompressed bytes of `section`, called `name`, which need not be compressed.
+    pub(super) fn decompressed(
         &self,
         name: &str,
         section: &Header::SectionHeader,

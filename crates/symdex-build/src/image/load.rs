@@ -101,7 +101,7 @@ fn load_elf_class<'d, Header: FileHeader<Endian = Little>>(
     path: &Path,
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
-    let file = ElfFile::<Header>::parse(bytes)?;
+    let file = ElfFile::<Header>::load(bytes, companions)?;
     let image = elf::image(&file, arch, path, None, companions)?;
     if image.has_dwarf() {
         return Ok(image);

@@ -5,6 +5,7 @@ mod compressed;
 mod debug_link;
 mod elf;
 mod elf_file;
+mod kernel_module;
 mod load;
 mod macho;
 mod name;

@@ -71,6 +71,9 @@ fn files_that_are_cut_or_not_linked_say_so() {
     }
     assert!(error(&Elf { kind: elf::ET_REL, ..with_dwarf() }.bytes()).contains("object file"));
     assert!(error(&Elf { kind: elf::ET_CORE, ..with_dwarf() }.bytes()).contains("core dump"));
+    let module = Elf { kind: elf::ET_REL, build_id: None, ..with_dwarf() };
+    let module = module.section(".gnu.linkonce.this_module", Vec::new());
+    assert!(error(&module.bytes()).contains("a kernel module without a build id"));
 }
 
 /// Returns the error of `elf` after changes to its section headers. Each change is a section number, the offset of a

@@ -295,28 +295,20 @@ fn answer_all(
 ) {
     let mut scratch = Scratch::default();
     lookup.state_columns();
-    // Read when data, symbols or sections are first asked for. Indexes do not have them.
-    let (mapped, symbols, variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-    let mapped = || {
-        mapped.get_or_init(|| {
-            let files = image.into_iter().flat_map(ImageFiles::files);
-            files.filter_map(|file| symdex::map_file(file.path()).ok()).collect::<Vec<_>>()
-        })
+    // Loaded when data, symbols or sections are first asked for. Indexes do not have them.
+    let (loaded, symbols, variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+    let companions = Companions::new(sources.debug_dirs.clone()).files(&sources.packages);
+    let loaded = || -> Option<&Image<'_>> {
+        loaded.get_or_init(|| image.and_then(|files| Some(files.load(&companions).ok()?.0))).as_ref()
     };
-    let arch = image.map(ImageFiles::arch);
+    let files = || loaded().map_or(&[][..], Image::files);
     let symbols = || {
         symbols.get_or_init(|| {
-            mapped().iter().filter_map(|file| FileSymbols::read(file, arch)).collect::<Vec<_>>()
+            files().iter().filter_map(|file| FileSymbols::read(file, None)).collect::<Vec<_>>()
         })
     };
-    let (companions, loaded) =
-        (Companions::new(sources.debug_dirs.clone()).files(&sources.packages), OnceCell::new());
     let declaration = |address| {
-        let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| {
-            let loaded: &Option<Image<'_>> =
-                loaded.get_or_init(|| image.and_then(|files| Some(files.load(&companions).ok()?.0)));
-            Variables::of(loaded.as_ref()?).ok()
-        });
+        let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| Variables::of(loaded()?).ok());
         variables.as_ref()?.declaration(address)
     };
     for question in asked {
@@ -344,7 +336,7 @@ fn answer_all(
                 answered.send(ModuleAnswer::Symbol(found.find(|found| !found.is_empty()).unwrap_or_default()))
             }
             Question::Sections => {
-                let found = mapped().first().and_then(|file| sections(file, arch));
+                let found = files().first().and_then(|file| sections(file, None));
                 answered.send(ModuleAnswer::Sections(found.unwrap_or_default()))
             }
         };
