@@ -18,7 +18,8 @@ pub enum Error {
     },
     /// The file is not a symbol file of a supported kind.
     #[error(
-        "not a symbol file: {found}; expected a symbol file of Breakpad, a text that begins with MODULE, or GSYM of LLVM"
+        "not a symbol file: {found}; expected a symbol file of Breakpad, a text that begins with MODULE; GSYM of LLVM; \
+         or /proc/kallsyms or System.map of Linux"
     )]
     NotASymbolFile {
         /// What it looks like instead.

@@ -10,7 +10,7 @@ use crate::build::{self, BuildLimits, BuildOutput, Destination, Reporting, Unwin
 use crate::failure::{Cause, CommandResult, Failure};
 use crate::lookup::stdin_failed;
 
-/// Make an index of a symbol file: Breakpad's, or LLVM's GSYM
+/// Make an index of a symbol file: Breakpad's, LLVM's GSYM, or the symbols of a Linux kernel
 ///
 /// Use this if there are symbol files but no debug files. `symdex build` makes a better index from a debug file,
 /// because a symbol file says less: it has the lines of one line policy, and one name of each function.
@@ -22,12 +22,15 @@ use crate::lookup::stdin_failed;
 /// it is the build id in the record INFO CODE_ID; without that record, it is the first 16 bytes of the build id, which
 /// is enough for reports that state no more. The id of GSYM is its UUID.
 ///
+/// /proc/kallsyms and System.map have the names of a kernel, without its id: give the build id of the kernel with --id, as
+/// `file vmlinux` and /sys/kernel/notes state it. Symbols of modules are left out. `symdex build` of vmlinux has lines, too.
+///
 /// A function without lines becomes an entry of the symbol table, as does a record PUBLIC. Records STACK CFI say where
 /// such functions end. With --unwind, they become unwind rows. Records STACK WIN are not used.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Symbol files of Breakpad (.sym) or GSYM (.gsym), or - for standard input
+    /// Symbol files of Breakpad (.sym) or GSYM (.gsym), kallsyms or System.map, or - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -52,6 +55,7 @@ Examples:
   symdex import symbols/libxul.so/*/libxul.so.sym --store s3://bucket/indexes
   symdex import app.gsym --arch x86_64 --json | jq -r .location
   dump_syms libapp.so | symdex import - -o indexes
+  symdex import System.map-6.1.0 --arch x86_64 --id 4409ab2b8a5a626c1ee41412e8e6189fb23ae77c
   symdex import old.gsym --arch arm64 --id 4c4c442d55553144a16f02b9d32d2ce1
 
 With --json, standard output has the same objects as that of `symdex build`, as in

@@ -1,6 +1,7 @@
-//! Reads and writes the formats of other tools: Breakpad's symbol files and LLVM's GSYM. Writes JSON, too.
+//! Reads and writes the formats of other tools: Breakpad's symbol files and LLVM's GSYM. Reads the symbols of Linux
+//! kernels, and writes JSON.
 //!
-//! All of them have functions, inlined calls and lines under one [`symdex::LinePolicy`]. [`read`] returns a
+//! All but kernels have functions, inlined calls and lines under one [`symdex::LinePolicy`]. [`read`] returns a
 //! [`SymbolFile`], which [`BuildOptions::build_symbol_file_into`](symdex_build::BuildOptions::build_symbol_file_into)
 //! makes an index of. [`write_breakpad`], [`write_gsym`] and [`write_json`] write an index: its functions in the order
 //! of their addresses, without overlap. A function with a hole, or with another function inside, becomes several.
@@ -26,6 +27,7 @@ mod breakpad;
 mod function;
 mod gsym;
 mod json;
+mod kallsyms;
 mod limits;
 mod pieces;
 mod strings;
@@ -44,8 +46,8 @@ const UNKNOWN: &str = "??";
 ///
 /// # Errors
 ///
-/// [`NotASymbolFile`](symdex_build::Error::NotASymbolFile) if it is neither Breakpad's nor GSYM,
-/// [`Unsupported`](symdex_build::Error::Unsupported) for another version of GSYM,
+/// [`NotASymbolFile`](symdex_build::Error::NotASymbolFile) if it is of no format that is read,
+/// [`Unsupported`](symdex_build::Error::Unsupported) for another version of GSYM and for kernels without addresses,
 /// [`Truncated`](symdex_build::Error::Truncated) and [`Malformed`](symdex_build::Error::Malformed) if the header of
 /// GSYM does not describe the file.
 pub fn read(bytes: &[u8]) -> Result<SymbolFile<'_>, symdex_build::Error> {
@@ -55,6 +57,9 @@ pub fn read(bytes: &[u8]) -> Result<SymbolFile<'_>, symdex_build::Error> {
     let mut magic_numbers = [gsym::MAGIC.to_le_bytes(), gsym::MAGIC.to_be_bytes()].into_iter();
     if magic_numbers.any(|magic| bytes.starts_with(&magic)) {
         return gsym::read(bytes);
+    }
+    if kallsyms::is_one(bytes) {
+        return kallsyms::read(bytes);
     }
     Err(symdex_build::Error::NotASymbolFile { found: symdex_build::describe(bytes) })
 }

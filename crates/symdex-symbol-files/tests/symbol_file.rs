@@ -1,4 +1,4 @@
-//! Symbol files of Breakpad and GSYM. What real ones answer is compared in `imported.rs`.
+//! Symbol files of Breakpad and GSYM, and symbols of kernels. What real ones answer is compared in `imported.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -476,4 +476,52 @@ fn records_of_unwinding_become_unwind_rows() {
     assert_eq!(rows, expected);
     // `.cfa: $rax 2 *`, `$r12`, `$what`, and the code without a `.cfa`.
     assert_eq!(losses(&index), [("rules of the records STACK CFI that an index cannot express", 4)]);
+}
+
+/// Lines of `/proc/kallsyms` of a kernel that was loaded at another address than it was linked at.
+const KERNEL: &str = "\
+0000000000000000 A fixed_percpu_data
+ffffffffa1000000 T startup_64
+ffffffffa1000000 T _text
+ffffffffa1000140 t local
+ffffffffa1000140 T global
+ffffffffa1000180 d data
+ffffffffa1000200 W weak
+ffffffffa1000300 T _etext
+ffffffffa1400000 T init
+ffffffffc0000000 t of_module\t[tun]
+no symbol
+";
+
+#[test]
+fn symbols_of_a_kernel_count_from_its_start() {
+    let file = symdex_symbol_files::read(KERNEL.as_bytes()).expect("symbols");
+    let failure = BuildOptions::new().build_symbol_file_into(&file, Vec::new()).expect_err("no id");
+    assert!(matches!(failure, Error::NoId), "{failure}");
+    let file = file.with_id(symdex::ImageId::new(&[1; 20]).expect("an id"));
+    let built = BuildOptions::new().build_symbol_file_into(&file, Vec::new()).expect("builds");
+    let index = Index::open(built.bytes).expect("opens");
+    assert_eq!((index.metadata().base, &*index.metadata().image_name), (0xffff_ffff_a100_0000, "vmlinux"));
+    let expected = [
+        (0, "_text"),
+        (0x13f, "_text"),
+        (0x140, "global"),
+        (0x180, "global"),
+        (0x200, "weak"),
+        (0x2ff, "weak"),
+        (0x300, "?"),
+        (0x40_0000, "init"),
+    ];
+    assert_eq!(expected.map(|(address, _)| answer(&index, address)), expected.map(|(_, answer)| answer));
+    let losses = losses(&index);
+    assert_eq!(losses.iter().map(|(_, count)| count).sum::<u64>(), 2, "{losses:?}");
+}
+
+#[test]
+fn symbols_of_a_kernel_without_addresses_are_refused() {
+    let hidden = "0000000000000000 T _text\n0000000000000000 t local\n";
+    let error = |text: &str| symdex_symbol_files::read(text.as_bytes()).expect_err("refused").to_string();
+    assert!(error(hidden).contains("read /proc/kallsyms as root"), "{}", error(hidden));
+    assert!(error("ffffffffa1000000 T other\n").contains("without _text"));
+    assert!(error("ffffffffa1000000 T two words here\n").contains("not a symbol file"));
 }
