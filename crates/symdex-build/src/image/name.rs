@@ -37,11 +37,33 @@ impl ImageName {
         // Distributions have links there to the files with names.
         let target = is_by_id(path).then(|| std::fs::canonicalize(path).ok()).flatten();
         let path = target.map_or(Cow::Borrowed(path), Cow::Owned);
-        Self { rank: Rank { has_name: !is_by_id(&path), ..self.rank }, text: file_name(&path) }
+        Self {
+            rank: Rank { has_name: !is_by_id(&path), ..self.rank },
+            text: name_in_reports(file_name(&path)),
+        }
     }
 
     /// The better of both names; this one if they are equally good.
     pub(crate) fn or(self, other: Self) -> Self {
         if other.rank > self.rank { other } else { self }
+    }
+}
+
+/// The name that reports have for the image in a file of this name. The Linux kernel names its modules after their files,
+/// with `_` in place of `-`.
+fn name_in_reports(file: String) -> String {
+    let module = file.strip_suffix(".debug").unwrap_or(&file).strip_suffix(".ko");
+    module.map(|module| module.replace('-', "_")).unwrap_or(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_have_the_names_that_the_kernel_prints() {
+        let names = ["snd-hda-intel.ko", "tun.ko.debug", "liba.so.debug", "a-b.so"];
+        let expected = ["snd_hda_intel", "tun", "liba.so.debug", "a-b.so"];
+        assert_eq!(names.map(|name| name_in_reports(name.to_owned())), expected);
     }
 }

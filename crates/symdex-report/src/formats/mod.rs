@@ -39,7 +39,7 @@ use crate::report::{Parsed, Report, ReportImage, Thread};
 use crate::text::{is_utf16, split_mark};
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 32] = [
+static FORMATS: [Format; 33] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -70,6 +70,7 @@ static FORMATS: [Format; 32] = [
     frame_lines::dart::FORMAT,
     frame_lines::minidump_text::FORMAT,
     frame_lines::panic::FORMAT,
+    frame_lines::kernel::FORMAT,
     frame_lines::runtime::FORMAT,
     frame_lines::list::FORMAT,
 ];

@@ -54,7 +54,7 @@ pub(crate) fn shapes() -> Vec<Shape> {
 }
 
 /// A format, and what is before the repeated part, the part, and what is after it.
-const TEXTS: [(&str, [&str; 3]); 87] = [
+const TEXTS: [(&str, [&str; 3]); 89] = [
     ("apple-crash", ["", "0 A 0x1 0x1 + 1\n", ""]),
     ("apple-crash", ["", "0 A 0x1 0x1 + 1\n\n", ""]),
     ("apple-crash", ["", "0 A 0x% 0x% + 1\n", ""]),
@@ -211,6 +211,8 @@ const TEXTS: [(&str, [&str; 3]); 87] = [
     ("minidump-stackwalk-text", ["", " 1  a + 0x%\n", ""]),
     ("minidump-stackwalk-text", ["", " 1  % + 0x1\n\n", ""]),
     ("kernel-panic", ["", "0xffffff8000000001 : 0xffffff8000000002\n", ""]),
+    ("linux-kernel", ["", "f+0x%/0x90000000 [m]\n", ""]),
+    ("linux-kernel", ["", "f+0x1/0x2 [%]\n", ""]),
     (
         "kernel-panic",
         [

@@ -56,6 +56,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample("go-panic", go(), |number| number > 1),
         sample("dart", dart(), NONE),
         sample("kernel-panic", panic(), ALL),
+        sample("linux-kernel", oops(), CALLERS),
         sample("runtime-stack", crash_server(), CALLERS),
         sample("runtime-stack", dart_vm(), CALLERS),
         sample("runtime-stack", godot(), CALLERS),
@@ -223,6 +224,29 @@ fn glibc() -> String {
         _ => format!("./inline-dwarf4(+{:#x}) [{address:#x}]", address - LOAD),
     });
     format!("caught a signal\n{frames}/lib/libc.so.6(__libc_start_main+0x80) [0x7f5140250080]\nend\n")
+}
+
+fn oops() -> String {
+    let frames: String = OFFSETS
+        .iter()
+        .enumerate()
+        .map(|(number, offset)| {
+            let (function, start, size) =
+                if *offset < 0x3a0 { ("paint", 0x388, 0x18) } else { ("pyramid", 0x3a0, 0x148) };
+            let frame = format!("{function}+{:#x}/{size:#x} [inline-dwarf4]\n", offset - start);
+            match number {
+                0 => format!(
+                    "RIP: 0010:{frame}Code: 0f 0b <0f> 0b\nRAX: 0000000000000004\nCall Trace:\n <TASK>\n"
+                ),
+                3 => format!(" ? {frame}"),
+                _ => format!(" {frame}"),
+            }
+        })
+        .collect();
+    format!(
+        "BUG: kernel NULL pointer dereference, address: 0000000000000004\nCPU: 1 PID: 42 Comm: crash Tainted: G   OE \
+         6.1.0 #1 Debian 6.1.55-1\n{frames} </TASK>\n"
+    )
 }
 
 fn gdb() -> String {

@@ -8,6 +8,7 @@ pub(crate) mod dart;
 pub(crate) mod gdb;
 pub(crate) mod glibc;
 pub(crate) mod go;
+pub(crate) mod kernel;
 pub(crate) mod list;
 pub(crate) mod lldb;
 mod memory_map;
