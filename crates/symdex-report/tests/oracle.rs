@@ -131,7 +131,8 @@ pub(crate) fn the_written_report_names_every_function_and_its_line() {
                 "{format}: {readable}"
             );
             // The numbers of a binary format are no text.
-            let number = if format == "pprof" { String::new() } else { line.to_string() };
+            let number =
+                if matches!(format, "pprof" | "otlp-profile") { String::new() } else { line.to_string() };
             for part in [function.as_str(), file, &number].into_iter().filter(|_| has_lines) {
                 assert!(written.contains(part), "{format}, {part}: {written}");
             }

@@ -66,10 +66,24 @@ pub(crate) fn readings(metadata: &Metadata, image: &ReportImage) -> Result<Vec<R
                 );
             }
         },
+        (Base::FilePosition, _) => match &metadata.segments {
+            Some(segments) if !segments.is_empty() => return Ok(of_positions(segments, metadata.base)),
+            _ => 0,
+        },
         (Base::File, _) => metadata.base.wrapping_neg(),
         (Base::Image | Base::Absolute | Base::Unknown, _) => 0,
     };
     Ok(vec![Reading::all(distance)])
+}
+
+/// The readings of positions in the file of an ELF image.
+fn of_positions(segments: &[Segment], base: u64) -> Vec<Reading> {
+    let reading = |&[file_offset, address, size]: &Segment| Reading {
+        first: file_offset,
+        last: file_offset.saturating_add(size.saturating_sub(1)),
+        distance: address.wrapping_sub(file_offset).wrapping_sub(base),
+    };
+    segments.iter().map(reading).collect()
 }
 
 /// The size of the pages of Android before 15.

@@ -39,7 +39,7 @@ use crate::report::{Parsed, Report, ReportImage, Thread};
 use crate::text::{is_utf16, split_mark};
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 33] = [
+static FORMATS: [Format; 34] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -56,6 +56,7 @@ static FORMATS: [Format; 33] = [
     xctrace::FORMAT,
     protobuf::plcrash::FORMAT,
     protobuf::pprof::FORMAT,
+    protobuf::otlp::FORMAT,
     firefox::FORMAT,
     native::ANDROID,
     protobuf::tombstone::FORMAT,

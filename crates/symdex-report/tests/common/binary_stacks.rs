@@ -113,6 +113,41 @@ pub(super) fn pprof() -> Vec<u8> {
     profile
 }
 
+/// A request of a profiler to a collector. The last location is of an interpreter.
+pub(super) fn otlp() -> Vec<u8> {
+    let mapping = message(&[
+        Number(1, LOAD + 0x1000),
+        Number(2, LOAD + 0x4000),
+        Number(3, 0x1000),
+        Number(4, 1),
+        Bytes(5, &[1, 2]),
+    ]);
+    let zero = || vec![Bytes(1, &[]), Bytes(2, &[]), Bytes(3, &[])];
+    let mut tables = message(&zero());
+    tables.extend(message(&[Bytes(1, &mapping)]));
+    for address in addresses() {
+        tables.extend(message(&[Bytes(
+            2,
+            &message(&[Number(1, 1), Number(2, address), Number(4, 4), Bytes(15, b"kept")]),
+        )]));
+    }
+    let line = message(&[Number(1, 1), Number(2, 7)]);
+    tables.extend(message(&[Bytes(2, &message(&[Number(2, 7), Bytes(3, &line), Bytes(4, &[3])]))]));
+    tables.extend(message(&[Bytes(3, &message(&[Number(1, 8)]))]));
+    let names =
+        ["", "/opt/App", "process.executable.build_id.gnu", ID, "profile.frame.type", "cpython", "native"];
+    for text in names.into_iter().chain(["process.executable.build_id.htlhash", "interpreted"]) {
+        tables.extend(message(&[Bytes(5, text.as_bytes())]));
+    }
+    for (key, value) in [(0, 0), (7, 5), (2, 3), (4, 5), (4, 6)] {
+        let value = message(&[Bytes(1, names[value].as_bytes())]);
+        tables.extend(message(&[Bytes(6, &message(&[Number(1, key), Bytes(2, &value)]))]));
+    }
+    let stack = message(&[Bytes(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9])]);
+    tables.extend(message(&[Bytes(7, &[]), Bytes(7, &stack)]));
+    message(&[Bytes(1, &message(&[Bytes(3, b"https://example.com/schema")])), Bytes(2, &tables)])
+}
+
 /// Makes the part of a report with this number.
 pub(super) type Part = Box<dyn Fn(usize) -> Vec<u8>>;
 
@@ -122,7 +157,7 @@ type Parts = (&'static str, &'static [u8], Part);
 /// Parts of each binary format that cost most for their size: a frame, a stack, an image.
 pub(super) fn parts() -> impl Iterator<Item = Parts> {
     let tombstone: &[u8] = b"\x08\x01\x12\x01a\x28\x01\x30\x01";
-    let parts: [Parts; 8] = [
+    let parts: [Parts; 10] = [
         ("plcrash", b"plcrash\x01", Box::new(|_| message(&[Bytes(3, &[])]))),
         ("plcrash", b"plcrash\x01", Box::new(|_| message(&[Bytes(4, &[])]))),
         ("plcrash", b"plcrash\x01", Box::new(|_| message(&[Bytes(3, &message(&[Bytes(2, &[24, 1])]))]))),
@@ -137,6 +172,12 @@ pub(super) fn parts() -> impl Iterator<Item = Parts> {
             b"\x0a\x04\x08\x01\x10\x02\x32\x00\x22\x02\x18\x01",
             Box::new(|_| message(&[Bytes(6, &[])])),
         ),
+        (
+            "otlp-profile",
+            b"\x2a\x00\x12\x04\x08\x01\x10\x01",
+            Box::new(|_| message(&[Bytes(2, &[10, 2, 8, 1])])),
+        ),
+        ("otlp-profile", b"\x2a\x00\x12\x04\x08\x01\x10\x01", Box::new(|_| message(&[Bytes(1, &[])]))),
         ("android-protobuf", tombstone, Box::new(|number| thread(number as u64))),
         (
             "android-protobuf",
@@ -145,6 +186,11 @@ pub(super) fn parts() -> impl Iterator<Item = Parts> {
         ),
     ];
     parts.into_iter()
+}
+
+/// A profile of OpenTelemetry with these tables.
+pub(super) fn in_tables(tables: &[u8]) -> Vec<u8> {
+    message(&[Bytes(2, tables)])
 }
 
 fn location(number: u64) -> Vec<u8> {

@@ -21,7 +21,8 @@ impl Shape {
             number += 1;
         }
         text.extend_from_slice(&self.after);
-        text
+        // All tables of such a profile are in one message.
+        if self.format == "otlp-profile" { binary_stacks::in_tables(&text) } else { text }
     }
 
     /// The part that is repeated, for messages.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::binary_stacks::{plcrash, pprof, tombstone};
+use super::binary_stacks::{otlp, plcrash, pprof, tombstone};
 
 /// The id of `testdata/dsyms/inline-dwarf4.dSYM`.
 pub(crate) const ID: &str = "4c4c447055553144a1a22a1f1f7676f4";
@@ -63,6 +63,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         of_names("plcrash", plcrash(), CALLERS),
         of_names("android-protobuf", tombstone(), NONE),
         Sample { has_lines: true, ..of_names("pprof", pprof(), NONE) },
+        Sample { has_lines: true, ..of_names("otlp-profile", otlp(), NONE) },
         of_names("firefox-profile", firefox().into_bytes(), NONE),
     ];
     samples.extend(super::older_stacks::samples());

@@ -1,8 +1,10 @@
 //! Reports in the wire format of Protocol Buffers. Messages are read and edited in place, so that unknown fields and
 //! the order of fields stay.
 
+pub(crate) mod otlp;
 pub(crate) mod plcrash;
 pub(crate) mod pprof;
+mod profile;
 pub(crate) mod tombstone;
 
 use std::collections::HashMap;
@@ -79,6 +81,22 @@ impl<'t> Message<'t> {
     /// The last number of a field.
     fn number(&self, number: u64) -> Option<u64> {
         self.fields().filter(|field| field.number == number).filter_map(|field| field.number()).last()
+    }
+
+    /// The numbers of a repeated field, packed into one value or not.
+    fn numbers(&self, number: u64) -> impl Iterator<Item = u64> + use<'t> {
+        let text = self.text;
+        let fields = self.fields().filter(move |field| field.number == number);
+        fields.flat_map(move |field| {
+            let single = field.number();
+            let Span { mut start, end } = field.bytes().unwrap_or_default();
+            let packed = std::iter::from_fn(move || {
+                let (number, after) = varint(text.get(..end)?, start)?;
+                start = after;
+                Some(number)
+            });
+            single.into_iter().chain(packed)
+        })
     }
 
     /// The last bytes of a field; empty if there are none.
