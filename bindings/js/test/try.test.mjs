@@ -80,6 +80,21 @@ testInBrowser("an index and a report are dropped and read, without a request", a
   });
 });
 
+testInBrowser("a profile is shown as a flame graph, and only the page's own script is loaded for it", async () => {
+  const { pprof } = await import("../../../crates/symdex-cli/tests/serve/browser/profile.mjs");
+  await harness.withBrowser(async (open) => {
+    const page = await open();
+    await page.getByRole("button", { name: "Symbolicate" }).waitFor();
+    const loaded = [...requested];
+    await drop(page, [{ name: "profile.pb", bytes: pprof }, ...indexes.filter(isOf("DemoKit"))]);
+    await page.locator(".flame-graph title", { hasText: "abort_with" }).waitFor({ state: "attached" });
+    await page.getByRole("region", { name: "Images without names" }).getByText("30.0 %").waitFor();
+    await picture(page, "flame");
+    assert.deepEqual(await harness.violations(page), []);
+    assert.deepEqual(requested.slice(loaded.length), ["/assets/flamegraph.js"]);
+  });
+});
+
 testInBrowser("the policy of the page forbids every connection", async () => {
   const attempts = {
     fetch: 'fetch("/index.html").then(() => "sent", () => "forbidden")',

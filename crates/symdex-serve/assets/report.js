@@ -3,6 +3,7 @@
 import { symbolicatedNative } from "./api.js";
 import { compareView } from "./compare.js";
 import { busySign, copyButton, count, download, el, errorNotice, toClipboard } from "./dom.js";
+import { flameView } from "./flame.js";
 import { inOrder, isOfCrash, nameOf, sourceButton } from "./frames.js";
 import { allImages, fetchingView, matchedView, missingView } from "./images.js";
 import { linkTo } from "./kept.js";
@@ -21,6 +22,7 @@ export function reportView(report, controls) {
     fetchingView(data),
     matchedView(data, report.options, controls),
     missingView(data, report.options, controls),
+    flameView(data, () => native(report)),
     el(
       "section",
       { "aria-labelledby": "threads-title" },

@@ -148,6 +148,12 @@ pub(crate) fn frames_that_a_search_of_the_stack_has_found_are_marked() {
     programs.run("scanned", &server, &[&dump, &log].map(|path| path.to_str().expect("UTF-8")));
 }
 
+pub(crate) fn a_profile_is_shown_as_a_flame_graph_with_the_images_that_lack_names() {
+    let programs = Programs::find();
+    let (_store, server) = demo_server(&BOTH[1..]);
+    programs.run("flame", &server, &[]);
+}
+
 pub(crate) fn an_uploaded_debug_file_answers_the_open_report() {
     let programs = Programs::find();
     let (_store, server) = demo_server(&BOTH[..1]);

@@ -59,6 +59,7 @@ symdex_testkit::main! {
     browser::threads_say_where_a_program_crashed_and_are_searched_and_copied,
     browser::images_without_ids_are_matched_by_name_on_the_page,
     browser::frames_that_a_search_of_the_stack_has_found_are_marked,
+    browser::a_profile_is_shown_as_a_flame_graph_with_the_images_that_lack_names,
     browser::an_uploaded_debug_file_answers_the_open_report,
     browser::a_report_is_asked_for_again_while_the_server_fetches_debug_files,
     dead_store::a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready,
