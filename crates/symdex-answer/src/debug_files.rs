@@ -92,7 +92,7 @@ impl DebugImage {
 
     /// The most that its files may answer. Only their headers are read.
     pub(crate) fn grade(&self) -> Grade {
-        if self.files.has_dwarf() { Grade::Lines } else { Grade::Names }
+        if self.files.has_lines() { Grade::Lines } else { Grade::Names }
     }
 
     /// Its slice, for messages, as [`Pipeline::build_image`] names it.

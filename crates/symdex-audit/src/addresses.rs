@@ -8,7 +8,7 @@ use crate::facts::Facts;
 const BLOCK_LEN: usize = 1 << 10;
 
 /// The image offsets to compare, sorted: every line row, both ends of every range of a function, an inlined subroutine,
-/// a unit or a function of the symbol table, the addresses beside them, and the starts of the executable sections.
+/// a unit or a function of the symbol table or of a Go program, the addresses beside them, and the starts of the executable sections.
 pub(crate) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
     let info = facts.image.info();
     let in_code = |svma: u64| {
@@ -33,6 +33,8 @@ pub(crate) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
     let in_table = facts.table.iter().flat_map(|function| [function.start, function.end]);
     addresses
         .extend(in_table.map(|offset| info.base.saturating_add(offset)).flat_map(beside).filter_map(in_code));
+    let in_go = facts.go.iter().flat_map(|go| go.addresses());
+    addresses.extend(in_go.flat_map(beside).filter_map(in_code));
     addresses.extend(info.executable.iter().map(|section| section.0));
     sorted(addresses)
 }

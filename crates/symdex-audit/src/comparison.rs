@@ -7,7 +7,7 @@ use symdex_build::Error;
 use symdex_build::audit_access::Deadline;
 
 use crate::addr2line_peer::{self, ADDR2LINE, Addr2line};
-use crate::expected::{Expected, Frame, SearchBuffer};
+use crate::expected::{Expected, Frame, Position, SearchBuffer};
 use crate::explain::explain;
 use crate::facts::Facts;
 use crate::image::Reader;
@@ -74,6 +74,9 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
     fn compare(&mut self, offset: u64, size: u64) -> Result<(), Error> {
         let Self { facts, index, addr2line, asked, buffer, exact, statement, report, instance_lines, .. } =
             self;
+        if let Some(expected) = facts.go.as_ref().and_then(|go| go.expected(offset)) {
+            return compare_go(facts, index, (offset, size), expected, report);
+        }
         let position = facts.position(offset, buffer);
         let question = Question { facts, offset, position: &position };
         let addr2line = addr2line_peer::ask(facts, addr2line, offset);
@@ -104,6 +107,38 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
         }
         Ok(())
     }
+}
+
+/// Compares the answers at `offset`, which hold for `size` bytes, with those that the tables of a Go program state under
+/// both line policies. No peer reads these.
+fn compare_go<B: AsRef<[u8]>>(
+    facts: &Facts<'_, '_>,
+    index: &Index<B>,
+    (offset, size): (u64, u64),
+    expected: Expected<'_>,
+    report: &mut AuditReport,
+) -> Result<(), Error> {
+    report.addresses += 1;
+    report.coverage.expected += size;
+    report.coverage.expected_function += size;
+    for policy in [LinePolicy::Exact, LinePolicy::Statement] {
+        let mut scratch = Scratch::default();
+        let ours = our_answer(index, offset, policy, &mut scratch)?;
+        if ours.as_ref() != Some(&expected) {
+            report.wrong_len += 1;
+            report.unexplained(|| Difference {
+                offset,
+                what: "symdex does not answer as the tables of the Go runtime say".to_owned(),
+                ours: text::of_frames(ours.as_ref().map_or(&[][..], |ours| &ours.frames)),
+                expected: text::of_frames(&expected.frames),
+                peer: ADDR2LINE,
+                theirs: "not asked".to_owned(),
+                around: around::around(facts, &Position::default(), offset),
+            });
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Compares the answer of `peer` with the one by the rules, which is also symdex's.

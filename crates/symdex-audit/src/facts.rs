@@ -10,6 +10,7 @@ use symdex_build::{Error, Image};
 
 use crate::budget::Budget;
 use crate::dies::FunctionId;
+use crate::go::Go;
 use crate::image::{Reader, resolve};
 use crate::intervals::{Interval, Intervals};
 use crate::symbol_table::{self, TableFunction};
@@ -36,6 +37,8 @@ pub(crate) struct Facts<'a, 'd> {
     pub(crate) sequences_of_parts: Intervals,
     /// As [`units::split_files`].
     pub(crate) split_files: FxHashMap<u64, Arc<Dwarf<Reader<'d>>>>,
+    /// The functions of the tables of the Go runtime.
+    pub(crate) go: Option<Go<'d>>,
     /// The functions of the symbol table, sorted by address.
     pub(crate) table: Vec<TableFunction<'d>>,
     /// Their ranges, by number in `table`.
@@ -66,6 +69,7 @@ impl<'a, 'd> Facts<'a, 'd> {
             function_ids: Vec::new(),
             sequences: Intervals::default(),
             sequences_of_parts: Intervals::default(),
+            go: Go::read(image),
             table_ranges: Intervals::new((0..).zip(&table).map(range).collect()),
             table,
         };

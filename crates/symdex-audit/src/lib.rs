@@ -34,6 +34,7 @@ mod dies;
 mod expected;
 mod explain;
 mod facts;
+mod go;
 mod image;
 mod intervals;
 mod lines;

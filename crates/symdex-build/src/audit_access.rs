@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use gimli::{Dwarf, UnitHeader};
 
+pub use crate::go::GoTables;
 use crate::image::{Image, Reader};
 pub use crate::limits::Deadline;
 pub use crate::unwind::Section;
@@ -62,6 +63,12 @@ pub fn unwind_sections<'d>(image: &Image<'d>) -> impl Iterator<Item = UnwindSect
         arm_index: tables.arm_index,
         text: tables.text,
     })
+}
+
+/// The tables of the Go runtime, if the answers of the image come from them.
+#[must_use]
+pub fn go_tables<'i, 'd>(image: &'i Image<'d>) -> Option<&'i GoTables<'d>> {
+    image.go.as_ref().map(crate::go::GoFunctions::tables)
 }
 
 /// The named symbol stubs of the image, by address: start and end as image offsets, and the name.

@@ -34,7 +34,7 @@ pub fn built_before<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Opti
     let symbols = symbol_ranges(&symbols, &kept_aliases(image.symbols.iter()));
     let counts = metadata.counts;
     if error.is_some()
-        || counts.units != units.len() as u64 + types
+        || counts.units != units.len() as u64 + types + u64::from(image.go.as_ref().is_some())
         || counts.symbols != symbols.ranges.len() as u64
     {
         return None;
@@ -45,7 +45,7 @@ pub fn built_before<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Opti
 }
 
 /// How much code has answers in `index`; `none` states the code.
-fn coverage<B: AsRef<[u8]>>(index: &Index<B>, none: TextCoverage) -> Option<TextCoverage> {
+pub(crate) fn coverage<B: AsRef<[u8]>>(index: &Index<B>, none: TextCoverage) -> Option<TextCoverage> {
     let mut coverage = none;
     let span = u64::from(index.metadata().chunk_span);
     for &table in Table::ALL {

@@ -64,6 +64,7 @@ mod error;
 mod excerpt;
 mod file_symbols;
 mod flatten;
+mod go;
 mod image;
 mod input;
 mod keyed;

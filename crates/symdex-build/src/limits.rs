@@ -55,6 +55,10 @@ pub(crate) const STRING_BYTES: u64 = 1 << 20;
 /// How many further such bytes are read for each byte of the records of these functions. Records may share strings.
 pub(crate) const STRING_BYTES_PER_BYTE: u64 = 64;
 
+/// How many bytes of code the functions of a Go program without DWARF may have for each byte of the file. Functions may
+/// share tables. Half of a file that Parca's agent sends is the tables, and its code, which it lacks, is twice as large.
+pub(crate) const GO_CODE: u64 = 16;
+
 /// How many symbol stubs of an image are named. Large programs have some ten thousand.
 pub(crate) const STUBS: usize = 1 << 18;
 
@@ -227,6 +231,7 @@ mod tests {
             ("PATH", PATH as u64),
             ("ORIGINS", ORIGINS as u64),
             ("TYPES", TYPES as u64),
+            ("GO_CODE", GO_CODE),
             ("STUBS", STUBS as u64),
             ("DEPTH", u64::from(DEPTH)),
             ("CALLED_CODE", CALLED_CODE),

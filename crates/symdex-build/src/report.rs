@@ -71,7 +71,7 @@ const NO_NAMES: &str = "functions described there have no names but those of the
 const NO_CALLERS: &str = "stacks through this code cannot be unwound by the index";
 
 /// All kinds of losses. The first that fits a reason counts.
-const LOSSES: [Loss; 25] = [
+const LOSSES: [Loss; 28] = [
     // A unit's functions are known when its line table is read.
     loss(
         ": its line table: ",
@@ -143,6 +143,14 @@ const LOSSES: [Loss; 25] = [
     loss("the symbol file ends within a line", "functions after its end have no answer", true),
     loss("names left out", "functions of these names have none in answers", false),
     loss("file paths left out", "lines in these files have no file in answers", false),
+    loss("the tables of the Go runtime", "functions of Go have only the names of the symbol table", false),
+    loss(
+        "inlined calls are not found",
+        "code of inlined functions has the name of the function around it, and no file and line; give the whole \
+         program",
+        true,
+    ),
+    loss("functions of Go", "addresses in their code have no answer, or one of the symbol table", false),
     loss(
         "other names of functions left out",
         "answers lack some of the aliases of functions that were folded into one",

@@ -3,6 +3,7 @@
 use symdex::Index;
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::built_before::coverage;
 use crate::chunker::CHUNK_SPAN;
 use crate::dwarf::Units;
 use crate::image::Image;
@@ -10,16 +11,17 @@ use crate::limits::UnitLimits;
 use crate::memory::Memory;
 use crate::report::{BuildReport, HIDDEN_NAMES, Problems, TextCoverage};
 use crate::symbol_map::SymbolMap;
-use crate::symbols::{FunctionSymbol, FunctionSymbols};
+use crate::symbols::FunctionSymbol;
 
 /// Compares `index` with what [`build`](crate::build()) would build from `image`, without building it. Returns the
-/// report of the build if both are equal, and `None` if the image has to be built.
+/// report of the build if both are equal, and `None` if the image has to be built. Of a Go program without DWARF, the
+/// report lacks the steps of the build.
 ///
 /// The comparison uses the digest of the input that is kept in the index's metadata. All bytes of the index are
 /// verified. Returns `None` for:
 ///
-/// * an image with debug information, which is always built;
-/// * an index without a digest of its input, such as that of an image with debug information;
+/// * an image with DWARF;
+/// * an index without a digest of its input, such as that of an image with DWARF;
 /// * an index of other input, or by another version of symdex;
 /// * a damaged index.
 ///
@@ -53,8 +55,8 @@ pub fn up_to_date<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Option
     let partial = &index.metadata().partial;
     let hidden = partial.iter().find(|partial| partial.reason == HIDDEN_NAMES);
     problems.hidden(hidden.map_or(0, |hidden| hidden.count));
-    let coverage = TextCoverage { symbol_table: covered(&image.symbols), ..TextCoverage::of(&image.info) };
-    Some(problems.finish(false, coverage).1)
+    let coverage = coverage(index, TextCoverage::of(&image.info))?;
+    Some(problems.finish(image.has_lines(), coverage).1)
 }
 
 /// XXH3-128 of all input that the index of `image` depends on. `problems` counts what could not be read of the image.
@@ -93,6 +95,8 @@ pub(crate) fn input_digest(image: &Image<'_>, problems: &Problems) -> Option<[u8
     // A symbol map has resolved their names already.
     input.number(image.symbols.len() as u64);
     image.symbols.iter().for_each(|symbol| input.symbol(&symbol));
+    // The tables of a Go program are in several sections.
+    image.go.as_ref().into_iter().flat_map(|_| &image.files).for_each(|file| input.bytes(file));
     info.segments.iter().flatten().flatten().for_each(|number| input.number(*number));
     Some(input.0.digest128().to_le_bytes())
 }
@@ -118,14 +122,4 @@ impl Input {
         self.number(symbol.aliases().count() as u64);
         symbol.aliases().for_each(|alias| self.bytes(alias));
     }
-}
-
-/// How many bytes `symbols` cover, which are sorted by start and may overlap.
-fn covered(symbols: &FunctionSymbols<'_>) -> u64 {
-    let (mut covered, mut end) = (0, 0);
-    for symbol in symbols.iter() {
-        covered += symbol.end.saturating_sub(symbol.start.max(end));
-        end = end.max(symbol.end);
-    }
-    covered
 }

@@ -2,6 +2,7 @@
 
 mod checks;
 mod direct;
+mod go_programs;
 mod kernel_modules;
 mod stubs;
 mod symbol_map;
@@ -12,6 +13,7 @@ symdex_testkit::main! {
     direct::every_answer_for_testdata_is_that_of_the_index,
     direct::every_answer_for_the_shared_corpora_is_that_of_the_index,
     kernel_modules::modules_answer_as_once_they_are_linked,
+    go_programs::a_stripped_program_answers_as_its_twin_with_dwarf,
     stubs::macho::stubs_have_the_names_of_their_indirect_symbols,
     stubs::macho::a_dsym_has_the_stubs_of_its_binary,
     stubs::macho::a_symbol_of_a_stub_names_it,

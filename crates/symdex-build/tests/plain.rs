@@ -9,6 +9,7 @@ mod debug_info_document;
 mod elf;
 mod embedded;
 mod files;
+mod go;
 mod golden;
 mod limits;
 mod lines;

@@ -73,7 +73,7 @@ impl AddressSource {
     pub(crate) fn grade(&self) -> Grade {
         match self {
             Self::Index(image) => image.grade(),
-            Self::DebugFiles { files, .. } if files.has_dwarf() => Grade::Lines,
+            Self::DebugFiles { files, .. } if files.has_lines() => Grade::Lines,
             Self::DebugFiles { .. } => Grade::Names,
         }
     }

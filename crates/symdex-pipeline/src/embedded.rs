@@ -23,7 +23,7 @@ use symdex_store::{EMBEDDED_FOLDER, IndexBytes, IndexFolder};
 /// Why the index must not be used. The debug file then answers.
 pub fn embedded_index(files: &ImageFiles) -> Result<Option<Index<IndexBytes>>, String> {
     let mut all = files.files();
-    let (Some(file), None, true) = (all.next(), all.next(), files.has_dwarf()) else { return Ok(None) };
+    let (Some(file), None, true) = (all.next(), all.next(), files.has_lines()) else { return Ok(None) };
     fitting(file.path(), files)
         .map_err(|why| format!("{}: the index that it carries is not used: {why}", files.name().display()))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use symdex_testkit::images::debug_file::{
     Die, Elf, ElfSymbol, Unit, debug_sections, image, split_unit, whole,
 };
+use symdex_testkit::images::go::GoProgram;
 
 use crate::{checks, input};
 
@@ -23,6 +24,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     // Larger files are slow, and have nothing that the others lack.
     let mut files = input::debug_files();
     files.retain(|file| file.len() < 20_000);
-    files.extend([small, narrow, image(&[skeleton])].iter().map(Elf::bytes));
+    let go = GoProgram::default();
+    files.extend([small, narrow, image(&[skeleton]), go.elf()].iter().map(Elf::bytes));
+    files.push(go.macho().bytes());
     files
 }

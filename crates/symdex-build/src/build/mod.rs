@@ -113,7 +113,7 @@ pub(crate) fn build_parts<'d>(
     (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems, shift)?;
     (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems, shift)?;
     let strings = build.strings(&mut counts, &mut problems);
-    let (partial, _) = problems.finish(image.has_dwarf(), build.coverage);
+    let (partial, _) = problems.finish(image.has_lines(), build.coverage);
     build.write(&strings, counts, partial, &mut out)?;
     Ok(out)
 }
@@ -125,7 +125,7 @@ pub(crate) fn build_unwind_rows(image: &Image<'_>, options: &BuildOptions<'_>) -
     let budget = Budget::new(options.max_memory, image.memory())?;
     let mut build = Build::new(&image.info, max_strings(image), budget, deadline);
     build.unwind = Some(unwind_rows(image, budget, 0, deadline, &mut problems)?);
-    let (partial, _) = problems.finish(image.has_dwarf(), TextCoverage::of(&image.info));
+    let (partial, _) = problems.finish(image.has_lines(), TextCoverage::of(&image.info));
     let mut out = Vec::new();
     build.write(&IndexStrings::default(), Counts::default(), partial, &mut out)?;
     Ok(out)
@@ -238,7 +238,9 @@ impl<'a, 'd> Build<'a, 'd> {
         progress: &(dyn Fn(u64, u64) + Sync),
         out: &mut impl Write,
     ) -> Result<BuildReport, Stop> {
-        let mut counts = Counts { units: units.own as u64 + units.types, ..Counts::default() };
+        // The functions of a Go program count as one unit.
+        let go = u64::from(image.go.as_ref().is_some());
+        let mut counts = Counts { units: units.own as u64 + units.types + go, ..Counts::default() };
         if let Some(digest) = input_digest(image, &problems) {
             self.writer.set_input_digest(digest);
         }
@@ -251,7 +253,7 @@ impl<'a, 'd> Build<'a, 'd> {
             let rows = unwind_rows(image, self.budget, others, self.deadline, &mut problems);
             self.unwind = Some(rows?);
         }
-        Ok(self.finish(problems, image.has_dwarf(), counts, out)?)
+        Ok(self.finish(problems, image.has_lines(), counts, out)?)
     }
 
     /// Merges `units`, and writes the chunks of `table` that they make. Returns how many functions and ranges they

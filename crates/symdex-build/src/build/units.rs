@@ -8,12 +8,14 @@ use crate::chunk_job::ChunkJob;
 use crate::chunker::CHUNK_SPAN;
 use crate::dwarf::{Units, unit_ranges};
 use crate::error::Error;
+use crate::go::GoFunctions;
 use crate::image::Image;
 use crate::limits::UnitLimits;
-use crate::memory::Memory;
+use crate::memory::{Budget, Memory, Share};
 use crate::merge::{Merge, StepError};
 use crate::queue::Queue;
 use crate::report::Problems;
+use crate::symbol_file::{Batch, Functions};
 use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 use crate::symbols::{FunctionSymbol, FunctionSymbols};
 use crate::unit_ranges::UnitRanges;
@@ -22,6 +24,55 @@ use crate::unit_ranges::UnitRanges;
 const LEAST_AHEAD: usize = 1 << 10;
 /// About how many symbols are merged at a time.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;
+
+/// Reads the units of an image: those of its DWARF, and then batches of functions of a Go program.
+struct Reader<'i, 'd> {
+    image: &'i Image<'d>,
+    units: &'i Units<'d>,
+    go: Option<(Functions<'i, 'd>, Vec<Batch>)>,
+}
+
+impl<'i, 'd> Reader<'i, 'd> {
+    fn new(image: &'i Image<'d>, units: &'i Units<'d>, budget: Budget) -> Result<Self, Error> {
+        let go = image.go.as_ref().map(GoFunctions::functions);
+        let go = go.map(|functions| Ok::<_, Error>((functions, functions.batches(budget)?))).transpose()?;
+        Ok(Self { image, units, go })
+    }
+
+    fn len(&self) -> usize {
+        self.units.own + self.go.as_ref().map_or(0, |(_, batches)| batches.len())
+    }
+
+    fn batch(&self, unit: usize) -> Option<(Functions<'i, 'd>, &Batch)> {
+        let (functions, batches) = self.go.as_ref()?;
+        Some((*functions, batches.get(unit.checked_sub(self.units.own)?)?))
+    }
+
+    /// The lowest address of a unit.
+    fn low(&self, unit: usize) -> u64 {
+        self.batch(unit).map_or_else(|| self.units.low(unit), |(functions, batch)| functions.low(Some(batch)))
+    }
+
+    /// The bytes of debug information of a unit, or the memory that takes their place.
+    fn size(&self, unit: usize) -> usize {
+        self.batch(unit)
+            .map_or_else(|| self.units.size(unit), |(functions, batch)| functions.memory_of(batch))
+    }
+
+    /// The ranges of a unit. `None` if it needs more memory than `limits` have.
+    fn units(&self, unit: usize, limits: UnitLimits<'_>) -> Option<Vec<UnitRanges<'d>>> {
+        let Some((functions, batch)) = self.batch(unit) else {
+            return Some(vec![unit_ranges(self.image, self.units, unit, limits)?]);
+        };
+        let share = Share::new(limits.memory);
+        if !share.take(functions.memory_of(batch)) {
+            return None;
+        }
+        let units = functions.units(batch);
+        share.keep(units.iter().map(UnitRanges::size).sum());
+        Some(units)
+    }
+}
 
 impl<'a, 'd> Build<'a, 'd> {
     /// Reads and merges the units, and writes the chunks of the `dwarf` table.
@@ -33,15 +84,16 @@ impl<'a, 'd> Build<'a, 'd> {
         counts: &mut Counts,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<(), Stop> {
+        let read = &Reader::new(image, units, self.budget)?;
         let low = |unit: usize| match order {
-            UnitOrder::ByAddress => units.low(unit),
+            UnitOrder::ByAddress => read.low(unit),
             UnitOrder::AsListed => 0,
         };
-        let size = |unit: usize| units.size(unit);
+        let size = |unit: usize| read.size(unit);
         let ahead_size = |unit: usize| size(unit).max(LEAST_AHEAD);
-        let mut order: Vec<usize> = (0..units.own).collect();
+        let mut order: Vec<usize> = (0..read.len()).collect();
         order.sort_by_key(|unit| low(*unit));
-        let total = units.own_size() as u64;
+        let total = order.iter().map(|unit| size(*unit) as u64).sum();
         let mut merge = Merge::new(CHUNK_SPAN);
         let ahead_memory = Memory::new(self.budget.of_units_ahead());
         let mut limits =
@@ -53,7 +105,7 @@ impl<'a, 'd> Build<'a, 'd> {
                 // Which units are read ahead depends only on their sizes, and so does the budget of each unit.
                 while next < order.len() && (next <= place || ahead < WALK_AHEAD) {
                     let unit = order[next];
-                    walks.add(move || (limits, unit_ranges(image, units, unit, limits)));
+                    walks.add(move || (limits, read.units(unit, limits)));
                     ahead += if next == place { 0 } else { ahead_size(unit) };
                     next += 1;
                 }
@@ -61,25 +113,26 @@ impl<'a, 'd> Build<'a, 'd> {
                 self.deadline.check()?;
                 let walked = match walked {
                     Some(walked) => {
-                        ahead_memory.give_back(walked.size());
+                        ahead_memory.give_back(walked.iter().map(UnitRanges::size).sum());
                         Some(walked)
                     }
                     // Units that are read ahead take all of the memory.
                     None => {
                         let memory = Memory::new(self.budget.of_unit(self.pools.size()));
-                        unit_ranges(image, units, *unit, UnitLimits { memory: &memory, ..limits_then })
+                        read.units(*unit, UnitLimits { memory: &memory, ..limits_then })
                     }
                 };
                 let too_large = Error::TooLarge { limit: self.budget.limit, what: "one of its units" };
                 let walked = walked.ok_or(too_large)?;
                 ahead -=
                     order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| ahead_size(*unit));
-                limits.ranges = limits.ranges.saturating_sub(walked.range_entries);
+                let entries = walked.iter().map(|unit| unit.range_entries).sum();
+                limits.ranges = limits.ranges.saturating_sub(entries);
                 // A unit that was read after this is not complete.
                 self.deadline.check()?;
-                problems.add_steps(1 + walked.steps);
+                problems.add_steps(walked.iter().map(|unit| 1 + unit.steps).sum());
                 let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
-                self.merge_units(vec![walked], watermark, &mut merge, problems, &mut chunks)?;
+                self.merge_units(walked, watermark, &mut merge, problems, &mut chunks)?;
                 done += size(*unit) as u64;
                 progress(done, total);
             }

@@ -16,6 +16,7 @@ pub struct ImageFiles {
     id: ImageId,
     arch: String,
     has_dwarf: bool,
+    has_lines: bool,
     image_name: ImageName,
     /// The first file that has debug information. If no file has any, the first file.
     file: DebugFile,
@@ -33,6 +34,7 @@ impl ImageFiles {
             id: listed.identity.id.clone(),
             arch: listed.arch.clone(),
             has_dwarf: listed.identity.has_dwarf,
+            has_lines: listed.identity.has_lines,
             image_name: name_in(file, listed),
             file: file.clone(),
             beside: Vec::new(),
@@ -62,6 +64,7 @@ impl ImageFiles {
     /// Adds another file of the image. A second file with debug information is ignored.
     pub fn add(&mut self, file: &DebugFile, listed: &ListedImage) {
         self.image_name = self.image_name.clone().or(name_in(file, listed));
+        self.has_lines |= listed.identity.has_lines;
         match (self.has_dwarf, listed.identity.has_dwarf) {
             (false, true) => {
                 self.beside.push(std::mem::replace(&mut self.file, file.clone()));
@@ -84,10 +87,10 @@ impl ImageFiles {
         &self.arch
     }
 
-    /// Whether one of the files has debug information.
+    /// Whether one of the files states functions with lines: in DWARF, or in the tables of the Go runtime.
     #[must_use]
-    pub fn has_dwarf(&self) -> bool {
-        self.has_dwarf
+    pub fn has_lines(&self) -> bool {
+        self.has_lines
     }
 
     /// The name of the image: that of the binary, if it is one of the files.
@@ -230,7 +233,7 @@ mod tests {
 
     fn listed(id: u8, has_dwarf: bool) -> ListedImage {
         let id = ImageId::new(&[id; 16]).expect("16 bytes are an id");
-        let identity = Identity { id, has_dwarf, kind: ImageKind::ElfLibrary };
+        let identity = Identity { id, has_dwarf, has_lines: has_dwarf, kind: ImageKind::ElfLibrary };
         ListedImage { identity, arch: "arm64".to_owned(), size: 0, cached_path: None }
     }
 
@@ -241,7 +244,7 @@ mod tests {
         for (path, has_dwarf) in [("stripped", false), ("debug", true), ("copy", true), ("other", false)] {
             files.add(&DebugFile::on_disk(path), &listed(1, has_dwarf));
         }
-        assert!(files.has_dwarf());
+        assert!(files.has_lines());
         assert_eq!((files.name(), files.image_name()), (Path::new("debug"), "binary"));
         assert_eq!(files.beside, ["stripped", "binary", "other"].map(DebugFile::on_disk));
     }

@@ -178,6 +178,10 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         offsets.retain(|offset| self.image.is_executable(*offset));
         let mut parts = BTreeMap::new();
         self.walk(&offsets, &mut parts)?;
+        let functions = self.image.go.as_ref().map(|go| go.functions().units_at(&offsets));
+        for (number, unit) in functions.into_iter().flatten().enumerate() {
+            parts.insert((0, number), cut(&unit, &offsets));
+        }
         let unsure = without_function(&offsets, &parts);
         let limits = UnitLimits::without_deadline(self.image, &self.memory);
         if self.claims.outline(self.image, &self.units, limits, !unsure.is_empty()) {

@@ -4,16 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::read::elf::{FileHeader, ProgramHeader, Rela as _, SectionHeader};
 use object::{LittleEndian as Little, elf};
 use symdex::write::ImageInfo;
 use symdex::{Arch, Metadata};
 
 use super::code::{Code, count_outside};
 use super::elf_file::{ENDIAN, ElfFile};
-use super::{Identity, Image, ImageKind, ImageName, split, supplementary};
+use super::{Identity, Image, ImageKind, ImageName, Reader, split, states_go, supplementary};
 use crate::companions::Companions;
 use crate::error::Error;
+use crate::go::{GoFunctions, Pointers, Program};
 use crate::symbols::stubs::Naming;
 use crate::symbols::{self, FunctionSymbols};
 use crate::unwind::{Section, Sections, UnwindTables};
@@ -28,10 +29,11 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
     let base = file.base(companions.wanted_address());
-    let Code { executable, outside } = Code::new(file.code(), base);
+    let Code { mut executable, outside } = Code::new(file.code(), base);
     let mut dwarf = file.dwarf(|id| Some(id.name()), companions)?;
     companions.deadline().check()?;
     let (mut files, mut missing) = (vec![file.bytes], Vec::new());
+    let go = go(file, &dwarf, base, &mut executable, &mut missing);
     let unwind = unwind_tables(file, arch, companions, &mut missing);
     companions.deadline().check()?;
     let mut starts = symbols::elf::starts(file, &unwind, base, arch.is_arm32())?;
@@ -45,7 +47,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         Ok(None) => {}
         Err(why) => missing.push(format!("the symbols in .gnu_debugdata cannot be read: {why}")),
     }
-    let Identity { id, has_dwarf, kind } = identity_of(file);
+    let Identity { id, has_dwarf, kind, .. } = identity_of(file);
     let name = ImageName::of(path, kind, has_dwarf);
     let mut info = ImageInfo::new(id, &*name.text, arch.clone());
     info.base = base;
@@ -73,12 +75,69 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         splits,
         unwind: vec![unwind],
         symbols,
+        go,
         symbols_outside,
         symbol_map,
         missing,
         decompressed,
         load_time,
     })
+}
+
+/// The section with the tables of the Go runtime. The inner `None` is a program whose linker joined it with others.
+/// `None` if the file is no Go program, or does not have the tables.
+fn go_table<'d, Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'d, Header>,
+) -> Option<Option<&'d Header::SectionHeader>> {
+    let is_there = |section: &&Header::SectionHeader| section.sh_type(ENDIAN) != elf::SHT_NOBITS;
+    let tables = [".gopclntab", ".data.rel.ro.gopclntab"];
+    match tables.into_iter().find_map(|name| file.section(name)) {
+        Some(table) => Some(table).filter(is_there).map(Some),
+        None => {
+            let signs = [".go.buildinfo", ".note.go.buildid"];
+            signs.into_iter().find_map(|name| file.section(name).filter(is_there)).map(|_| None)
+        }
+    }
+}
+
+/// The functions of the Go program in `file`. `None` if it is none.
+fn go<'d, Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'d, Header>,
+    dwarf: &gimli::Dwarf<Reader<'_>>,
+    base: u64,
+    executable: &mut Vec<(u64, u64)>,
+    missing: &mut Vec<String>,
+) -> Option<GoFunctions<'d>> {
+    let table = go_table(file).filter(|_| !states_go(dwarf))?;
+    let read = |section: &Header::SectionHeader| Section {
+        address: section.sh_addr(ENDIAN).into(),
+        bytes: file.data(section).unwrap_or_default(),
+    };
+    let is_data = |section: &&Header::SectionHeader| {
+        let flags = section.sh_flags(ENDIAN);
+        flags.contains(elf::SHF_ALLOC) && !flags.contains(elf::SHF_EXECINSTR)
+    };
+    let mut relocations = Vec::new();
+    for section in file.sections.iter().filter(is_data) {
+        let table = section.rela(ENDIAN, file.bytes).ok().flatten().map_or(&[][..], |(table, _)| table);
+        // A place that gets an address of the image itself has no symbol.
+        let relative = table.iter().filter(|one| one.r_sym(ENDIAN, false) == 0);
+        relocations.extend(
+            relative.map(|one| (one.r_offset(ENDIAN).into(), one.r_addend(ENDIAN).into().cast_unsigned())),
+        );
+    }
+    relocations.sort_unstable();
+    let program = Program {
+        table: table.map(read),
+        data: Sections::new(file.sections.iter().filter(is_data).map(read)),
+        lacks_code: !file
+            .sections
+            .iter()
+            .any(|section| section.sh_flags(ENDIAN).contains(elf::SHF_EXECINSTR)),
+        text: file.section(".text").map_or(0, |text| text.sh_addr(ENDIAN).into()),
+        pointers: Pointers { relocations, mask: u64::MAX, base: 0 },
+    };
+    program.functions(base, executable, file.bytes.len() as u64, missing)
 }
 
 /// The unwind tables of `file`.
@@ -128,7 +187,8 @@ fn identity_of<Header: FileHeader<Endian = Little>>(file: &ElfFile<'_, Header>) 
         .iter()
         .any(|name| file.section(name).is_some_and(|section| size(section) != 0));
     let id = file.build_id().unwrap_or_else(|| file.hash_id());
-    Identity { id, has_dwarf, kind: kind(file) }
+    let has_lines = has_dwarf || go_table(file).is_some();
+    Identity { id, has_dwarf, has_lines, kind: kind(file) }
 }
 
 /// The kind of `file`.

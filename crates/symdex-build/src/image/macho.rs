@@ -12,9 +12,10 @@ use symdex::{Arch, ImageId};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::code::{Code, count_outside};
-use super::{Identity, Image, ImageKind, ImageName, Splits};
+use super::{Identity, Image, ImageKind, ImageName, Reader, Splits, states_go};
 use crate::companions::Companions;
 use crate::error::Error;
+use crate::go::{GoFunctions, Pointers, Program};
 use crate::symbols::macho::LocalSymbols;
 use crate::symbols::stubs::Naming;
 use crate::symbols::{self, FunctionSymbols, Start};
@@ -190,9 +191,14 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         let tables = tables_size::<Mach>(&commands) + locals;
         debug_size += tables + names_size(&symbols).min(tables * 64);
     }
-    let (files, missing) = match cached {
-        Some(cached) => (Vec::new(), cached.missing),
+    let (files, mut missing) = match &cached {
+        Some(cached) => (Vec::new(), cached.missing.clone()),
         None => (vec![bytes], Vec::new()),
+    };
+    let go = if cached.is_some() {
+        None
+    } else {
+        go::<Mach>(bytes, &commands, &dwarf, base, &mut info.executable, &mut missing)
     };
     let (symbol_map, decompressed, load_time) = (None, 0, Duration::ZERO);
     Ok(Image {
@@ -205,6 +211,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         splits,
         unwind,
         symbols,
+        go,
         symbols_outside,
         symbol_map,
         missing,
@@ -212,6 +219,48 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         load_time,
     })
 }
+
+/// The functions of the Go program in `bytes`. `None` if it is none.
+fn go<'d, Mach: MachHeader<Endian = Endianness>>(
+    bytes: &'d [u8],
+    commands: &Commands<'d, Mach>,
+    dwarf: &gimli::Dwarf<Reader<'_>>,
+    base: u64,
+    executable: &mut Vec<(u64, u64)>,
+    missing: &mut Vec<String>,
+) -> Option<GoFunctions<'d>> {
+    let sections = || {
+        commands
+            .segments
+            .iter()
+            .flat_map(|(segment, sections)| sections.iter().map(move |one| (segment, one)))
+    };
+    let read = |(segment, section): (&&Mach::Segment, &Mach::Section)| UnwindSection {
+        address: section.addr(ENDIAN).into(),
+        bytes: section_bytes::<Mach>(bytes, segment, section).unwrap_or_default(),
+    };
+    let table = sections().find(|(_, section)| section.name() == GO_TABLE).map(read);
+    let table = table.filter(|table| !table.bytes.is_empty() && !states_go(dwarf))?;
+    // Fixups that the loader finds by chains have 36 bits of an address, or of an offset from the base.
+    let mask = if size_of::<Mach::Nlist>() == size_of::<macho::Nlist64<Endianness>>() {
+        (1 << 36) - 1
+    } else {
+        u64::MAX
+    };
+    let program = Program {
+        table: Some(table),
+        data: Sections::new(sections().filter(|(_, section)| !is_code(*section)).map(read)),
+        lacks_code: false,
+        text: sections()
+            .find(|(_, section)| section.name() == b"__text")
+            .map_or(0, |(_, text)| text.addr(ENDIAN).into()),
+        pointers: Pointers { relocations: Vec::new(), mask, base },
+    };
+    program.functions(base, executable, bytes.len() as u64, missing)
+}
+
+/// The section of the tables of the Go runtime.
+const GO_TABLE: &[u8] = b"__gopclntab";
 
 /// The unwind tables of the Mach-O file in `bytes`.
 fn unwind_tables<'d, Mach: MachHeader<Endian = Endianness>>(
@@ -252,7 +301,9 @@ pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
 fn identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Identity, Error> {
     let commands = commands::<Mach>(bytes)?;
     let has_dwarf = !debug_section::<Mach>(bytes, &commands, SectionId::DebugInfo.name())?.is_empty();
-    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf, kind: kind::<Mach>(bytes)? })
+    let mut sections = commands.segments.iter().flat_map(|(_, sections)| *sections);
+    let has_lines = has_dwarf || sections.any(|section| section.name() == GO_TABLE);
+    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf, has_lines, kind: kind::<Mach>(bytes)? })
 }
 
 fn kind<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<ImageKind, Error> {
@@ -273,7 +324,12 @@ pub(crate) fn cached_identity(bytes: &[u8]) -> Result<Identity, Error> {
 
 fn cached_identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Identity, Error> {
     let commands = commands::<Mach>(bytes)?;
-    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf: false, kind: ImageKind::Cached })
+    Ok(Identity {
+        id: id::<Mach>(&commands, bytes),
+        has_dwarf: false,
+        has_lines: false,
+        kind: ImageKind::Cached,
+    })
 }
 
 /// The id: `LC_UUID`, else a hash of the slice.

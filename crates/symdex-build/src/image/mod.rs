@@ -16,9 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gimli::{EndianSlice, LittleEndian, Section as _};
+use memchr::memmem;
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId};
 
+use crate::go::GoFunctions;
 use crate::limits;
 use crate::report::{Problems, TOO_FAR};
 use crate::symbol_map::SymbolMap;
@@ -33,6 +35,12 @@ pub(crate) use self::split::{Split, Splits};
 
 /// The type that gimli reads debug sections from. Every architecture that crash reports come from is little-endian.
 pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
+
+/// Whether Go's compiler is one of the producers that `dwarf` states.
+fn states_go(dwarf: &gimli::Dwarf<Reader<'_>>) -> bool {
+    let sections = [dwarf.debug_info.reader(), dwarf.debug_str.reader()];
+    sections.iter().any(|section| memmem::find(section, b"Go cmd/compile").is_some())
+}
 
 /// One slice of a debug file, ready to be indexed.
 ///
@@ -71,6 +79,8 @@ pub struct Image<'d> {
     pub(crate) unwind: Vec<UnwindTables<'d>>,
     /// The functions of the symbol table, of function starts and of unwind information.
     pub(crate) symbols: FunctionSymbols<'d>,
+    /// The functions that the tables of a Go program state, if the DWARF does not state them.
+    pub(crate) go: Option<GoFunctions<'d>>,
     /// How many function symbols lie outside of the executable sections.
     pub(crate) symbols_outside: u64,
     pub(crate) symbol_map: Option<&'d SymbolMap>,
@@ -88,8 +98,10 @@ pub struct Image<'d> {
 pub struct Identity {
     /// The image's id.
     pub id: ImageId,
-    /// Whether the file has debug information, as opposed to symbols alone.
+    /// Whether the file has debug information in DWARF.
     pub has_dwarf: bool,
+    /// Whether the file states functions with lines: in DWARF, or in the tables of the Go runtime.
+    pub has_lines: bool,
     /// The kind of file.
     pub kind: ImageKind,
 }
@@ -207,6 +219,7 @@ impl<'d> Image<'d> {
         self.load_time += other.load_time;
         self.files.extend(other.files);
         self.unwind.extend(other.unwind);
+        self.go = self.go.or(other.go).filter(|_| !states_go(&self.dwarf));
         self.symbols_outside = self.symbols_outside.max(other.symbols_outside);
         self.symbols = self.symbols.join(other.symbols, &self.info.executable);
         self
@@ -245,13 +258,23 @@ impl<'d> Image<'d> {
 
     /// About how many bytes of memory it takes, excluding the bytes of its files.
     pub(crate) fn memory(&self) -> usize {
-        self.decompressed + self.symbol_map.map_or(0, SymbolMap::memory) + self.symbols.memory()
+        self.decompressed
+            + self.symbol_map.map_or(0, SymbolMap::memory)
+            + self.symbols.memory()
+            + self.go.as_ref().map_or(0, GoFunctions::memory)
     }
 
-    /// Whether the slice has debug information, as opposed to a symbol table alone.
+    /// Whether the slice has debug information in DWARF.
     #[must_use]
     pub fn has_dwarf(&self) -> bool {
         !self.dwarf.debug_info.reader().is_empty()
+    }
+
+    /// Whether the slice states functions with lines: in DWARF or, as a Go program without DWARF, in the tables of the
+    /// runtime.
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        self.has_dwarf() || self.go.is_some()
     }
 
     /// Whether the slice has `.debug_aranges`. Newer tools omit it.
@@ -295,6 +318,7 @@ impl<'d> Image<'d> {
         // A hostile file can have any number of sections.
         const LISTED: usize = 8;
         let mut problems = self.missing();
+        self.go.iter().for_each(|functions| problems.merge(functions.problems.clone()));
         let (listed, others) = self.outside.split_at(self.outside.len().min(LISTED));
         let base = self.info.base;
         for (start, end) in listed {

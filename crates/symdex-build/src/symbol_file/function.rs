@@ -7,7 +7,7 @@ use crate::limits::{STRING_BYTES, STRING_BYTES_PER_BYTE};
 /// A function with its inlined calls and lines. Addresses are image offsets.
 #[derive(Debug, Default)]
 pub struct Function<'d> {
-    pub(super) range: Range<u64>,
+    pub(crate) range: Range<u64>,
     /// Its name; `None` if it is not known.
     pub name: Option<&'d [u8]>,
     /// In any order.

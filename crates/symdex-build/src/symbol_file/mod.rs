@@ -20,6 +20,7 @@ use symdex::{Arch, ImageId};
 
 use self::function::TextsLeft;
 pub use self::function::{Function, InlinedCall, Line};
+pub(crate) use self::import::Batch;
 use crate::error::Error;
 use crate::image::MAX_OFFSET;
 use crate::limits::NAME;
@@ -93,11 +94,11 @@ pub struct Contents<'d> {
 
 /// Where a function is: its code, as image offsets, and its records in the file.
 #[derive(Clone, Copy)]
-struct Place {
-    start: u64,
-    end: u64,
-    at: usize,
-    size: usize,
+pub(crate) struct Place {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) at: usize,
+    pub(crate) size: usize,
 }
 
 impl<'d> Contents<'d> {
@@ -141,6 +142,14 @@ impl fmt::Debug for Contents<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Contents").field("id", &self.id).field("arch", &self.arch).finish_non_exhaustive()
     }
+}
+
+/// Functions with lines or inlined calls.
+#[derive(Clone, Copy)]
+pub(crate) struct Functions<'f, 'd> {
+    /// In address order.
+    pub(crate) places: &'f [Place],
+    pub(crate) records: &'f dyn Records<'d>,
 }
 
 /// A symbol file of another tool, ready to be indexed.

@@ -29,7 +29,7 @@ pub struct Section<'d> {
 
 impl<'d> Section<'d> {
     /// The bytes from `address` on.
-    fn from(&self, address: u64) -> Option<&'d [u8]> {
+    pub(crate) fn from(&self, address: u64) -> Option<&'d [u8]> {
         let at = usize::try_from(address.checked_sub(self.address)?).ok()?;
         self.bytes.get(at..).filter(|rest| !rest.is_empty())
     }
@@ -63,9 +63,14 @@ impl<'d> Sections<'d> {
         Self(sorted)
     }
 
+    /// The sections that have bytes, by their addresses.
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Section<'d>> {
+        self.0.iter()
+    }
+
     /// The bytes from `address` on, in the section that starts last before it. A file may have as many sections as
     /// entries that refer to them.
-    fn from(&self, address: u64) -> Option<&'d [u8]> {
+    pub(crate) fn from(&self, address: u64) -> Option<&'d [u8]> {
         let after = self.0.partition_point(|section| section.address <= address);
         self.0[..after].last()?.from(address)
     }

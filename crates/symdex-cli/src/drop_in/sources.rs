@@ -78,7 +78,7 @@ impl Sources {
         let (files, owner) = files_at(path)?;
         let files = image_of(files, path, arch)?;
         warn_about_dsym(path, &files);
-        let is_enough = |source: &AddressSource| !files.has_dwarf() || source.grade() == Grade::Lines;
+        let is_enough = |source: &AddressSource| !files.has_lines() || source.grade() == Grade::Lines;
         let index = self.index_of(files.id()).unwrap_or_else(|failure| {
             complain(&failure.message);
             None
@@ -145,7 +145,7 @@ fn ids_in(files: InputFiles) -> Vec<ImageId> {
 /// Says so if the dSYM beside `path` is of another build than `files`, the files of the image there.
 fn warn_about_dsym(path: &Path, files: &ImageFiles) {
     let is_one = |dsym: &PathBuf| files.files().any(|file| file.path().starts_with(dsym));
-    if let Some(dsym) = dsym_beside(path).filter(|dsym| !files.has_dwarf() && !is_one(dsym)) {
+    if let Some(dsym) = dsym_beside(path).filter(|dsym| !files.has_lines() && !is_one(dsym)) {
         let (others, id) = (text::list(ids_in(InputFiles::find([&dsym]))), files.id());
         let dsym = dsym.display();
         complain(&format!(

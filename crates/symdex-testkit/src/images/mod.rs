@@ -2,6 +2,7 @@
 //!
 //! * [`Image`]: the tables of an index with random contents, and the answers of a linear scan of them.
 //! * [`debug_file`]: Mach-O and ELF files with DWARF, valid or not.
+//! * [`go`]: Go programs with the tables of the Go runtime.
 //! * [`archive`]: zip and tar archives, valid or not.
 //! * [`shared_cache`]: dyld shared caches.
 //! * [`seal`]: correct checksums for changed indexes.
@@ -10,6 +11,7 @@
 
 pub mod archive;
 pub mod debug_file;
+pub mod go;
 mod image;
 pub mod seal;
 pub mod shared_cache;
