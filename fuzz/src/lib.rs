@@ -61,4 +61,5 @@ pub const TARGETS: &[Target] = &[
     target!(demangle_swift),
     target!(archive),
     target!(http),
+    target!(arrow_request),
 ];

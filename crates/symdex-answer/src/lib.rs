@@ -27,6 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Symbolicator::resolve`] answers many addresses of images that no report has, as columns.
+//!
 //! # Order of sources
 //!
 //! The sources of an image are asked in this order until one answers every address: single indexes, folders of indexes,
@@ -52,6 +54,7 @@ mod healing;
 mod known;
 mod matching;
 mod options;
+pub mod resolve;
 mod session;
 mod symbolicator;
 mod unwind;

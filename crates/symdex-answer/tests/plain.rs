@@ -4,4 +4,5 @@
 mod fetch;
 #[cfg(feature = "remote")]
 mod fetch_redirects;
+mod resolve;
 mod symbolicator;

@@ -207,7 +207,15 @@ impl App {
 
     /// As [`session`](Self::session), with the assumptions of a request.
     pub(crate) fn session_matching<'a>(&'a self, matching: Option<&'a Matching>) -> impl Source + Send + 'a {
-        let deadline = Instant::now() + self.options.fetch_wait;
+        self.session_until(matching, Instant::now() + self.options.fetch_wait)
+    }
+
+    /// As [`session_matching`](Self::session_matching), for one of several sessions that wait until `deadline`.
+    pub(crate) fn session_until<'a>(
+        &'a self,
+        matching: Option<&'a Matching>,
+        deadline: Instant,
+    ) -> impl Source + Send + 'a {
         let session = self.symbolicator.session(&|_| ()).matching(matching);
         FetchingSource::new(session, self.misses.as_ref(), Some(deadline)).client(current_client())
     }

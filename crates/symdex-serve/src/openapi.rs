@@ -15,6 +15,7 @@ use utoipa::{Modify, OpenApi};
     paths(
         crate::v1::symbolicate::symbolicate_report,
         crate::v1::lookup::lookup,
+        crate::v1::resolve::resolve,
         crate::v1::image_list::images,
         crate::v1::images::image,
         crate::v1::images::remove,

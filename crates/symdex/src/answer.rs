@@ -189,8 +189,9 @@ impl<'a> Frames<'a> {
     /// equal strings, and [`crate::Index::strings`] reads the string of an id. So a caller that converts strings can
     /// convert each once.
     pub fn string_ids(&self) -> impl ExactSizeIterator<Item = [Option<NonMaxU32>; 2]> + use<'a> {
-        let ids = |frame: &FoundFrame| [frame.source.name, frame.source.file].map(NonMaxU32::from_stored);
-        self.frames.iter().map(ids)
+        // `map` of arrays is not inlined.
+        let id = NonMaxU32::from_stored;
+        self.frames.iter().map(move |frame| [id(frame.source.name), id(frame.source.file)])
     }
 
     /// Copies the frames out of the [`crate::Scratch`], so that they outlive the next lookup.
@@ -219,8 +220,10 @@ impl<'a> Frames<'a> {
     #[inline]
     fn frame(self, number: usize) -> Frame<'a> {
         let frame = self.frames.get(number);
-        let [name, file, readable] =
-            self.strings.get(number).map_or([None; 3], |strings| strings.map(|string| string.of(self.text)));
+        let none = [StringRange::NONE; 3];
+        let [name, file, readable] = self.strings.get(number).unwrap_or(&none);
+        let of = |string: &StringRange| string.of(self.text);
+        let (name, file, readable) = (of(name), of(file), of(readable));
         Frame {
             name,
             readable,

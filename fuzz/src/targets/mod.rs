@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "the functions of all targets do the same")]
 
 pub mod archive;
+pub mod arrow_request;
 pub mod breakpad;
 pub mod debug_file;
 pub mod demangle_cpp;

@@ -217,7 +217,10 @@ fn server_of(indexes: &[(u8, Vec<u8>)]) -> (tempfile::TempDir, TestServer) {
 }
 
 /// As [`server_of`], with these options.
-fn server_of_options(indexes: &[(u8, Vec<u8>)], options: &[&str]) -> (tempfile::TempDir, TestServer) {
+pub(crate) fn server_of_options(
+    indexes: &[(u8, Vec<u8>)],
+    options: &[&str],
+) -> (tempfile::TempDir, TestServer) {
     let store = folder();
     for (byte, index) in indexes {
         std::fs::write(store.path().join(format!("{}.symdex", id(*byte))), index).expect("writes");

@@ -18,6 +18,7 @@ mod redis;
 #[cfg(unix)]
 mod reload;
 mod replicas;
+mod resolve;
 #[cfg(unix)]
 mod restart;
 mod secrets;
@@ -111,6 +112,9 @@ symdex_testkit::main! {
     lookup::answers_are_those_of_the_command,
     lookup::each_image_is_a_line_of_ndjson,
     lookup::wrong_requests_are_refused_with_problem_details,
+    resolve::answers_are_those_of_lookup_as_arrow_and_as_json,
+    resolve::a_million_addresses_are_resolved_in_parts_within_the_memory,
+    resolve::wrong_requests_are_refused_with_a_reason,
     miss::many_requests_for_a_missing_image_fetch_it_once,
     miss::an_image_that_no_source_has_is_asked_for_once,
     miss::a_slow_source_is_pending_and_the_image_is_built_although_nobody_waits,

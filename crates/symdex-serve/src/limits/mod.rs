@@ -10,7 +10,7 @@ mod places;
 mod workers;
 mod written;
 
-pub(crate) use self::bodies::watch as watch_bodies;
+pub(crate) use self::bodies::{IsCounted, watch as watch_bodies};
 pub(crate) use self::body::{BodyParts, Received};
 pub(crate) use self::budget::{Budget, Reserved};
 pub(crate) use self::files::connections_that_fit;

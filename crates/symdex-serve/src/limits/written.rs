@@ -33,7 +33,7 @@ impl WrittenAnswer {
     }
 
     /// The problem for the error of a writer of this answer.
-    pub(crate) fn problem(&mut self, error: &io::Error) -> Problem {
+    pub(crate) fn problem(&mut self, error: &impl ToString) -> Problem {
         let internal = || Problem::new(ProblemKind::Internal, error.to_string());
         self.refused.take().unwrap_or_else(internal)
     }
@@ -85,7 +85,7 @@ pub(crate) fn json_bytes(value: &impl Serialize, reserved: Reserved) -> Result<B
     let mut written = WrittenAnswer::new(reserved);
     match serde_json::to_writer(&mut written, value) {
         Ok(()) => Ok(written.into_bytes()),
-        Err(error) => Err(written.problem(&error.into())),
+        Err(error) => Err(written.problem(&error)),
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod image_list;
 pub(crate) mod images;
 pub(crate) mod jobs;
 pub(crate) mod lookup;
+pub(crate) mod resolve;
 pub(crate) mod symbolicate;
 pub(crate) mod uploads;
 
@@ -27,6 +28,7 @@ const MAX_IMAGES: usize = 100_000;
 pub(crate) fn read_routes() -> Router<SharedApp> {
     Router::new()
         .route("/v1/lookup", post(lookup::lookup))
+        .route("/v1/resolve", post(resolve::resolve))
         .route("/v1/images", get(image_list::images))
         .route("/v1/images/{id}", get(images::image))
         .route("/v1/missing", post(images::missing))
