@@ -10,6 +10,7 @@ mod errors;
 mod frame;
 mod index;
 mod metadata;
+mod resolve;
 mod store;
 mod symbolicator;
 

@@ -12,7 +12,7 @@ use symdex_report::{Addresses, Options, OutputFormat, Report, symbolicate};
 
 use crate::arguments::{Paths, StoreLocations, line_policy, one_of, paths};
 use crate::errors::{SourceWarning, of_failure, of_report, of_source};
-use crate::store;
+use crate::{resolve, store};
 
 /// Symbolicates crash reports from indexes, stores and debug files. Threads can share it.
 ///
@@ -133,6 +133,33 @@ impl Symbolicator {
             }
             Output::Json(json) => py.import("json")?.call_method1("loads", (json,))?,
         })
+    }
+
+    /// Resolves many addresses of any number of images. Returns a ``pyarrow.Table`` with a row for each address, in
+    /// their order. Needs pyarrow.
+    ///
+    /// ``ids`` are the ids of the images: one for each address, or a ``str`` for all. ``addresses`` are image offsets.
+    /// Both are arrays of pyarrow or NumPy, or lists. They may be in any order and repeat; ascending addresses of one
+    /// image after the other are the fastest. ``lines`` is as in :meth:`Index.lookup`.
+    ///
+    /// The columns are ``status`` (``"symbolicated"``, ``"missing_symbol"``, or why the image or the address has no
+    /// answer, such as ``"missing"`` or ``"damaged"``), ``reason``, ``function_start``, ``table`` and ``frames``: a list
+    /// of ``function``, ``name``, ``file`` and ``line``, the innermost function first. All but the last are inlined into
+    /// the next one. Texts are dictionaries, each chunk of the table has its own, and the memory is not copied.
+    ///
+    /// Raises ValueError if an id or an address is wrong or null.
+    ///
+    /// >>> table = symbolicator.resolve(ids, addresses)                    # doctest: +SKIP
+    /// >>> table.column("frames")[0].as_py()[0]["function"]                # doctest: +SKIP
+    #[pyo3(signature = (ids, addresses, *, lines="statement"))]
+    fn resolve<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        addresses: &Bound<'py, PyAny>,
+        lines: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        resolve::table(py, &self.symbolicator, ids, addresses, line_policy(lines)?)
     }
 }
 

@@ -5,7 +5,7 @@ in microseconds: function, file and line, with every inlined function.
 
 * :func:`build` makes indexes of debug files.
 * :class:`Index` answers addresses: :meth:`Index.lookup`, :meth:`Index.lookup_many`, :meth:`Index.lookup_columns`.
-* :class:`Symbolicator` adds functions, files and lines to crash reports.
+* :class:`Symbolicator` adds functions, files and lines to crash reports and to tables of addresses.
 * :class:`Store` keeps indexes in a folder, an object store or Redis.
 * :class:`Error` and its subclasses say what went wrong.
 """

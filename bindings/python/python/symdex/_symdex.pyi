@@ -439,6 +439,25 @@ class Symbolicator:
         demangle: bool = True,
         only_missing: bool = False,
     ) -> dict[str, Any]: ...
+    # A table of pyarrow, which is not needed to check types.
+    def resolve(self, ids: Any, addresses: Any, *, lines: _Lines = "statement") -> Any:
+        """Resolves many addresses of any number of images. Returns a ``pyarrow.Table`` with a row for each address, in
+        their order. Needs pyarrow.
+
+        ``ids`` are the ids of the images: one for each address, or a ``str`` for all. ``addresses`` are image offsets.
+        Both are arrays of pyarrow or NumPy, or lists. They may be in any order and repeat; ascending addresses of one
+        image after the other are the fastest. ``lines`` is as in :meth:`Index.lookup`.
+
+        The columns are ``status`` (``"symbolicated"``, ``"missing_symbol"``, or why the image or the address has no
+        answer, such as ``"missing"`` or ``"damaged"``), ``reason``, ``function_start``, ``table`` and ``frames``: a list
+        of ``function``, ``name``, ``file`` and ``line``, the innermost function first. All but the last are inlined into
+        the next one. Texts are dictionaries, each chunk of the table has its own, and the memory is not copied.
+
+        Raises ValueError if an id or an address is wrong or null.
+
+        >>> table = symbolicator.resolve(ids, addresses)                    # doctest: +SKIP
+        >>> table.column("frames")[0].as_py()[0]["function"]                # doctest: +SKIP
+        """
 
 @final
 class BuiltImage:
