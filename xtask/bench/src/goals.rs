@@ -38,6 +38,10 @@ pub fn of(input: &InputFigures) -> Vec<Goal> {
         let what = "ascending: ten million addresses in one second";
         goals.push(Goal { what, figure: lookups.ascending, limit: 100.0 });
     }
+    if let Some((_, Ok(cost))) = input.resolves.iter().find(|(tool, _)| *tool == Tool::Symdex) {
+        let what = "ten million addresses as columns: 1.5 s of CPU";
+        goals.push(Goal { what, figure: cost.cpu * 1e9, limit: 1.5e9 });
+    }
     let cpu = |tool: Tool| {
         let build = input.builds.iter().find(|build| build.tool == tool)?;
         build.cost.as_ref().map(|cost| cost.cpu * 1e9)

@@ -146,13 +146,20 @@ fn fresh<R: Reader>(file: &Path, questions: &Questions, wrong: &mut u64) -> Resu
     Ok((!questions.fresh.is_empty()).then(|| nanoseconds(time) / questions.fresh.len() as f64))
 }
 
-/// Nanoseconds per lookup of ascending addresses, evenly spread over the functions that are asked for.
-fn ascending<R: Reader>(file: &Path, questions: &Questions) -> Result<f64> {
+/// Ascending addresses, evenly spread over the functions that are asked for.
+///
+/// # Errors
+/// There are no questions.
+pub fn ascending_offsets(questions: &Questions) -> Result<impl Iterator<Item = u64> + use<>> {
     let (first, last) = (questions.uniform.iter().min(), questions.uniform.iter().max());
     let (first, last) = first.copied().zip(last.copied()).context("no questions")?;
     // Images have less than 4 GiB of code.
-    let offsets: Vec<u64> =
-        (0..ASCENDING).map(|number| first + (last - first) * number / ASCENDING).collect();
+    Ok((0..ASCENDING).map(move |number| first + (last - first) * number / ASCENDING))
+}
+
+/// Nanoseconds per lookup of ascending addresses, evenly spread over the functions that are asked for.
+fn ascending<R: Reader>(file: &Path, questions: &Questions) -> Result<f64> {
+    let offsets: Vec<u64> = ascending_offsets(questions)?.collect();
     let mut reader = R::open(file, questions.base)?;
     let begun = Instant::now();
     let mut digest = Digest::default();

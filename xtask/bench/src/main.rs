@@ -20,6 +20,7 @@ mod markdown;
 mod questions;
 mod readers;
 mod report;
+mod resolve;
 mod service;
 mod tool;
 
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             Tool::named(tool).and_then(|tool| builds::run(tool, Path::new(file), Path::new(to)))
         }
         ["lookup", tool, file, questions, to] => lookup(tool, Path::new(file), questions, Path::new(to)),
+        ["resolve", tool, file, questions] => resolve(tool, Path::new(file), questions),
         words => match Arguments::parse(words) {
             Some(arguments) => arguments.run(),
             None => {
@@ -105,6 +107,10 @@ fn measure(streams: &str, command: &[String]) -> Result<()> {
     Ok(serde_json::to_writer(std::io::stdout(), &cost)?)
 }
 
+fn resolve(tool: &str, file: &Path, questions: &str) -> Result<()> {
+    resolve::run(Tool::named(tool)?, file, &serde_json::from_slice(&std::fs::read(questions)?)?)
+}
+
 fn lookup(tool: &str, file: &Path, questions: &str, to: &Path) -> Result<()> {
     let questions: Questions = serde_json::from_slice(&std::fs::read(questions)?)?;
     let figures = match Tool::named(tool)? {
@@ -149,6 +155,7 @@ fn of_input(input: &Input, folder: &Path, arguments: &Arguments) -> Result<Input
         ranges: counts.ranges,
         builds,
         lookups: Vec::new(),
+        resolves: Vec::new(),
         batch: Err("not asked for".to_owned()),
         agreements: Vec::new(),
     };
@@ -159,6 +166,7 @@ fn of_input(input: &Input, folder: &Path, arguments: &Arguments) -> Result<Input
     let asked = folder.join("questions");
     std::fs::write(&asked, serde_json::to_vec(&questions)?)?;
     let lookups = lookups_of(input, folder, &asked, runs);
+    let resolves = resolve::measure_all(|tool| builds::artifact(folder, tool), &asked, runs);
     let own = answers::read(&answers_of(folder, Tool::Symdex))?;
     let batch = batch::measure_all(input, &questions, folder, runs);
     let mut agreements = Vec::new();
@@ -172,7 +180,7 @@ fn of_input(input: &Input, folder: &Path, arguments: &Arguments) -> Result<Input
         figures
     });
     let batch = batch.map_err(|error| format!("{error:#}"));
-    Ok(InputFigures { lookups, batch, agreements, ..figures })
+    Ok(InputFigures { lookups, resolves, batch, agreements, ..figures })
 }
 
 fn answers_of(folder: &Path, tool: Tool) -> PathBuf {

@@ -24,6 +24,8 @@ symdex, and a million in the middle, one by one, for the others. `2 threads` is 
 divided by all lookups, with a warm reader for each thread. `cold` opens the file anew, in the page cache. Before, all
 indexes are written again in one piece, because the page faults depend on the pieces in which a file was written. A
 report has 100 frames with 60 distinct addresses. `held` is the growth of the process after all uniform questions.
+`ten million addresses as columns` is a process that opens its index, resolves
+the addresses of `ascending` in batches of 32,768, and has each string of a batch once.
 symdex answers under the `exact` line policy, the only one that the peers have, and otherwise with its defaults.
 
 Differences: symcache and llvm-symbolizer take function names from the symbol table, which can have an alias or a suffix
@@ -64,6 +66,7 @@ pub fn render(report: &Report) -> Result<String, fmt::Error> {
         builds(&mut text, input)?;
         if !input.lookups.is_empty() {
             lookups(&mut text, input)?;
+            resolves(&mut text, input)?;
             goals(&mut text, input)?;
             agreements(&mut text, input)?;
         }
@@ -131,6 +134,23 @@ fn lookups(text: &mut String, input: &InputFigures) -> fmt::Result {
         ),
         Err(problem) => writeln!(text, "\n{}: {problem}.\n", Tool::LlvmSymbolizer.name()),
     }
+}
+
+fn resolves(text: &mut String, input: &InputFigures) -> fmt::Result {
+    writeln!(text, "| ten million addresses as columns | CPU | wall | peak RSS | peak anonymous |")?;
+    writeln!(text, "| --- | ---: | ---: | ---: | ---: |")?;
+    for (tool, cost) in &input.resolves {
+        let name = tool.name();
+        match cost {
+            Ok(cost) => {
+                let (cpu, wall, rss) = (time(cost.cpu * 1e9), time(cost.wall * 1e9), bytes(cost.peak_rss));
+                let anonymous = cost.peak_anonymous.map_or_else(|| "not told".to_owned(), bytes);
+                writeln!(text, "| {name} | {cpu} | {wall} | {rss} | {anonymous} |")?;
+            }
+            Err(problem) => writeln!(text, "| {name} | {problem} | | | |")?,
+        }
+    }
+    writeln!(text)
 }
 
 /// Writes the goals of docs/bench/development.md beside the figures.

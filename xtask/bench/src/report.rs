@@ -29,6 +29,8 @@ pub struct InputFigures {
     pub ranges: u64,
     pub builds: Vec<BuildFigures>,
     pub lookups: Vec<(Tool, Result<LookupFigures, String>)>,
+    /// Ten million ascending addresses, resolved into columns by a process.
+    pub resolves: Vec<(Tool, Result<Cost, String>)>,
     pub batch: Result<BatchFigures, String>,
     /// How often each peer agrees with symdex.
     pub agreements: Vec<(Tool, Agreement)>,
