@@ -76,7 +76,7 @@ const KEYS: [Key; 43] = [
     key("cors-origin", "SYMDEX_CORS_ORIGIN", false),
     key("threads", "SYMDEX_THREADS", false),
     key("index-memory", "SYMDEX_INDEX_MEMORY", false),
-    key("request-memory", "SYMDEX_REQUEST_MEMORY", false),
+    key("memory", "SYMDEX_MEMORY", false),
     key("max-body", "SYMDEX_MAX_BODY", false),
     key("timeout", "SYMDEX_TIMEOUT", false),
     key("address-connections", "SYMDEX_ADDRESS_CONNECTIONS", false),

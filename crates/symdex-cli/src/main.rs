@@ -1,5 +1,7 @@
 //! The command `symdex`.
 
+#[cfg(all(feature = "jemalloc", any(target_os = "linux", target_os = "macos")))]
+mod allocator;
 mod archive;
 mod atos;
 mod build;

@@ -16,6 +16,9 @@ use crate::number;
 use crate::open::AccessOption;
 use crate::stores::StoreArgs;
 
+/// What a server without requests needs, and some room for them.
+const MIN_MEMORY: usize = 32_000_000;
+
 /// Answer crash reports and addresses over HTTP
 ///
 /// The server answers from the indexes in its stores. Without tokens, it listens on this machine only, and every user
@@ -77,11 +80,13 @@ pub(crate) struct Args {
     /// How many requests run at the same time. The default is 4 per CPU, and at least 8
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// The memory limit for the reports and answers of all requests. Further requests are rejected with 503
-    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
-    request_memory: usize,
-    /// The memory limit for cached indexes and values of the stores. The least recently used ones are evicted. Mapped
-    /// files do not count
+    /// How much memory the server may allocate, at least 32MB. If more than 80 % of it is in use, large requests are
+    /// rejected with 503, and all of them if more than that is. Child processes and mapped files do not count. On
+    /// Windows, only what requests need is limited
+    #[arg(long, value_name = "SIZE", default_value = "2GB", value_parser = number::parse_size)]
+    memory: usize,
+    /// The memory limit for cached indexes and values of the stores, at most half of --memory. The least recently used
+    /// ones are evicted. Mapped files do not count
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = number::parse_size)]
     index_memory: usize,
     /// The maximum size of a request, before and after decompression. Uploads have their own limit
@@ -217,6 +222,8 @@ pub(crate) fn run(args: &Args, args_again: fn() -> Result<Box<Args>, Failure>) -
         return Ok(None);
     }
     let options = args.options()?;
+    #[cfg(all(feature = "jemalloc", any(target_os = "linux", target_os = "macos")))]
+    crate::allocator::start_giving_back();
     let _logging = init_logging();
     let other = |message: String| Failure::new(Cause::Other, message);
     let socket =
@@ -258,7 +265,8 @@ impl Args {
                 "name a store of indexes with --store, for example a folder; it is made if it does not exist";
             return Err(Failure::new(Cause::Usage, message));
         }
-        let reader = ReaderOptions::new().memory(self.index_memory as u64);
+        let memory = self.memory.max(MIN_MEMORY) as u64;
+        let reader = ReaderOptions::new().memory((self.index_memory as u64).min(memory / 2));
         let symbolicator =
             SymbolicatorOptions::new().store_options(self.stores.options(self.access)).reader_options(reader);
         let mut options =
@@ -273,7 +281,11 @@ impl Args {
         if let Some(threads) = self.threads {
             options.threads = threads.into();
         }
-        options.memory = self.request_memory as u64;
+        options.memory = memory;
+        #[cfg(all(feature = "jemalloc", any(target_os = "linux", target_os = "macos")))]
+        {
+            options.allocated = crate::allocator::allocated;
+        }
         options.max_body = self.max_body as u64;
         options.timeout = self.timeout;
         options.drain = self.drain;

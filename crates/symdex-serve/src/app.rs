@@ -108,7 +108,8 @@ impl App {
         let sources = options.symbolicator.clone().reader_options(reader).on_refill(log_refill);
         let symbolicator = Symbolicator::open(&sources, &mut on_skipped)?;
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
-        let (budget, pending) = (Budget::new(options.memory), PendingRequests::new(options.memory));
+        let (budget, pending) =
+            (Budget::new(options.memory, options.allocated), PendingRequests::new(options.memory / 2));
         let symbolicator = Arc::new(symbolicator);
         let work = work_folder(&options)?;
         // Uploads are in the same file system.
@@ -173,11 +174,12 @@ impl App {
     ///
     /// # Errors
     ///
-    /// As [`Workers::run`].
+    /// As [`Workers::run`], and a problem `overloaded` if the program has allocated more memory than it may.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T, Problem> {
+        self.budget.check()?;
         let app = Arc::clone(self);
         self.workers.run(move || work(&app)).await
     }

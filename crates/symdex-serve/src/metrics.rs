@@ -87,6 +87,7 @@ pub(crate) struct Metrics {
     certificate_expiry: OptionalGauge,
     job_age: Gauge,
     pub(crate) connections: Gauge,
+    allocated: OptionalGauge,
     free_memory: Gauge,
     index_memory: Gauge,
     stores: Family<StoreAnswerLabels, Counter>,
@@ -130,6 +131,12 @@ impl Metrics {
                 "tls_certificate_expiry_timestamp",
                 Unit::Seconds,
                 "When the certificate for TLS expires, since 1970",
+            ),
+            allocated: register_with_unit(
+                registry,
+                "memory_allocated",
+                Unit::Bytes,
+                "The memory that the program has allocated; its allocator may keep more from the system",
             ),
             free_memory: register_with_unit(
                 registry,
@@ -220,8 +227,11 @@ impl Metrics {
         self.unavailable.get_or_create(&LackLabels { reason: lack }).inc();
     }
 
-    /// Takes over what others count: the free bytes of the budget, what waits, jobs, and calls of stores.
+    /// Takes over what others count: allocated bytes, the free bytes of the budget, what waits, jobs, and calls of stores.
     pub(crate) fn refresh(&self, app: &App) {
+        if let Some(bytes) = (app.options.allocated)() {
+            self.allocated.get_or_create(&[]).set(gauge(bytes));
+        }
         self.free_memory.set(gauge(app.budget.free()));
         self.waiting.set(gauge(app.workers.waiting() as u64));
         self.index_memory.set(gauge(app.symbolicator.stores().memory_in_use()));
@@ -352,6 +362,7 @@ mod tests {
         metrics.misses.get_or_create(&MissLabels { outcome: "built" }).inc();
         metrics.builds.get_or_create(&BuildLabels { outcome: "written".to_owned() }).inc();
         metrics.certificate_expiry.get_or_create(&[]).set(1);
+        metrics.allocated.get_or_create(&[]).set(1);
         let text = metrics.to_text();
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         let exported: BTreeSet<_> = samples.filter_map(|line| line.split(['{', ' ']).next()).collect();

@@ -37,9 +37,13 @@ pub struct ServerOptions {
     /// How many requests may wait for a thread, half of them from one client. More are refused with 503. Bodies that
     /// wait take a part of `memory`. The default is 2048.
     pub queue: usize,
-    /// How many bytes the reports and answers of all requests may take together, three quarters of them for one client.
-    /// Requests that do not fit are refused with 503. The default is 1 GiB.
+    /// How many bytes the program may allocate, as [`allocated`](Self::allocated) counts them; above four fifths, small
+    /// requests only. The reports and answers of all requests may reserve half of it, three quarters of that for one
+    /// client. Requests that do not fit are refused with 503. The default is 2 GB.
     pub memory: u64,
+    /// Returns how many bytes the program has allocated; `None` if that is not known. By default it is not, and only
+    /// what requests reserve counts.
+    pub allocated: fn() -> Option<u64>,
     /// How many bytes a request may have, uploads excepted, before and after it is decompressed. The default is
     /// 64 MiB.
     pub max_body: u64,
@@ -118,7 +122,8 @@ impl ServerOptions {
             cors_origins: Vec::new(),
             threads,
             queue: 2048,
-            memory: 1 << 30,
+            memory: 2_000_000_000,
+            allocated: || None,
             max_body: 64 << 20,
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(30),

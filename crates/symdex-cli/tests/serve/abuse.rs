@@ -188,12 +188,18 @@ pub(crate) fn answers_that_nobody_reads_do_not_fill_the_memory() {
     // More than the system buffers for a connection.
     let name = "n".repeat(40 << 10);
     let images: Vec<_> = (0..200).map(|byte| (byte, index_called(byte, &name))).collect();
-    let (_store, server) = server_of_options(&images, &["--request-memory", "64MB"]);
+    let (_store, server) = server_of_options(&images, &["--memory", "64MB"]);
     let list = "/v1/images?limit=10000";
     let whole = server.get(list);
     assert_eq!((whole.status, whole.text().len() > 8_000_000), (200, true));
     let request = format!("GET {list} HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    let unread: Vec<_> = (0..8).map(|_| connect(&server, request.as_bytes())).collect();
+    // One after the other: while an answer is written, it takes more.
+    let unread_one = |_| {
+        let mut stream = connect(&server, request.as_bytes());
+        stream.read_exact(&mut [0]).expect("an answer");
+        stream
+    };
+    let unread: Vec<_> = (0..8).map(unread_one).collect();
     server.until(|| server.get(list).status == 503);
     // Short answers are given.
     assert_eq!(server.get("/v1/images?limit=1").status, 200);
@@ -202,13 +208,48 @@ pub(crate) fn answers_that_nobody_reads_do_not_fill_the_memory() {
 }
 
 pub(crate) fn requests_that_do_not_fit_into_the_memory_are_refused() {
-    let server = TestServer::empty(&["--request-memory", "4MB"]);
+    let server = TestServer::empty(&["--memory", "32MB"]);
     // However often it is sent.
-    let refused = server.post("/v1/symbolicate", vec![b' '; 1_000_000]);
+    let refused = server.post("/v1/symbolicate", vec![b' '; 4_000_000]);
     assert_eq!((refused.status, refused.header("retry-after")), (413, ""));
     assert_eq!(refused.json()["type"], "urn:symdex:problem:too-large");
     // The memory is free again.
     assert_eq!(server.post("/v1/symbolicate", "hello").status, 422);
+}
+
+/// The buffers of connections belong to no request.
+#[cfg(all(feature = "jemalloc", target_os = "linux"))]
+pub(crate) fn memory_that_no_request_has_reserved_counts_and_small_requests_go_last() {
+    let server = TestServer::empty(&["--memory", "32MB"]);
+    let metrics = || server.get("/metrics").text().to_owned();
+    let bytes = |name: &str| {
+        let metrics = metrics();
+        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{metrics}"));
+        line.rsplit(' ').next().and_then(|value| value.parse::<u64>().ok()).expect("a number")
+    };
+    let allocated = || bytes("symdex_memory_allocated");
+    let large = || server.post("/v1/symbolicate", vec![b' '; 200_000]).status;
+    let small = || server.post("/v1/missing", "[]");
+    assert_eq!((large(), small().status), (422, 200));
+    let head = format!("GET / HTTP/1.1\r\nx-long: {}", "a".repeat(15 << 10));
+    let mut idle = Vec::new();
+    let mut until_allocated = |megabytes: u64| {
+        while allocated() < megabytes * 1_000_000 {
+            assert!(idle.len() < 1000, "{} bytes with {} connections", allocated(), idle.len());
+            idle.extend((0..20).map(|_| connect(&server, head.as_bytes())));
+        }
+    };
+    until_allocated(27);
+    assert_eq!((large(), small().status), (503, 200));
+    assert!(bytes("symdex_request_memory_free") > 15_000_000, "nothing is reserved");
+    until_allocated(33);
+    let refused = small();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));
+    assert_eq!(refused.json()["type"], "urn:symdex:problem:overloaded");
+    assert_eq!((server.get("/healthz").status, server.get("/readyz").status), (200, 503));
+    assert!(metrics().contains("symdex_http_unavailable_total{reason=\"memory\"} 2\n"), "{}", metrics());
+    drop(idle);
+    server.until(|| large() == 422);
 }
 
 /// A server whose store has these indexes, each of the image `id(byte)`.

@@ -297,11 +297,11 @@ pub(crate) fn uploads_that_have_no_image_fail_with_their_reason() {
 #[cfg(target_os = "linux")]
 pub(crate) fn a_build_that_a_limit_ends_says_so() {
     use symdex_testkit::images::debug_file::{Unit, debug_file};
-    let unit = Unit::new((0x1000, 0x1100)).sequence_of_bytes(0x1000, &vec![33; 3 << 20]);
+    let unit = Unit::new((0x1000, 0x1100)).sequence_of_bytes(0x1000, &vec![33; 6 << 20]);
     let large = debug_file(&[unit], &[("f", 0x1000)]);
     let store = folder();
     // The children inherit this limit, which is lower than their own. The server needs less.
-    let mut serve = command_with_limit("-d 65536");
+    let mut serve = command_with_limit("-d 131072");
     serve
         .args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--threads", "2", "--store"])
         .arg(store.path());
@@ -310,7 +310,7 @@ pub(crate) fn a_build_that_a_limit_ends_says_so() {
     assert_eq!((&job["state"], &job["images"][0]["file"]), (&json!("done"), &json!("a.zip: small")), "{job}");
     let failure = &job["failures"][0];
     assert_eq!((&failure["kind"], &failure["limit"]), (&json!("limit"), &json!("memory")), "{job}");
-    assert!(failure["message"].as_str().is_some_and(|message| message.contains("64 MB")), "{job}");
+    assert!(failure["message"].as_str().is_some_and(|message| message.contains("128 MB")), "{job}");
     assert!(server.get("/metrics").text().contains("symdex_builds_total{outcome=\"memory\"} 1"));
 }
 

@@ -47,6 +47,8 @@ symdex_testkit::main! {
     abuse::a_request_for_too_many_images_is_refused,
     abuse::an_error_quotes_little_of_a_request,
     abuse::answers_that_nobody_reads_do_not_fill_the_memory,
+    #[cfg(all(feature = "jemalloc", target_os = "linux"))]
+    abuse::memory_that_no_request_has_reserved_counts_and_small_requests_go_last,
     abuse::an_address_with_megabytes_of_names_is_marked_and_the_others_are_answered,
     abuse::answers_of_a_lookup_past_the_limit_are_marked,
     abuse::requests_that_do_not_fit_into_the_memory_are_refused,

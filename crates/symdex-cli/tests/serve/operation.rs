@@ -28,32 +28,26 @@ pub(crate) fn a_server_says_that_it_is_alive_and_counts_requests() {
 pub(crate) fn operators_see_the_process_the_queues_and_who_asks() {
     let tokens = [TestToken::new("app", "read"), TestToken::new("admin", "admin")];
     let [app, admin] = &tokens;
-    let server = TestServer::empty(&[
-        "--token",
-        &app.configured,
-        "--token",
-        &admin.configured,
-        "--request-memory",
-        "4MB",
-    ]);
+    let server =
+        TestServer::empty(&["--token", &app.configured, "--token", &admin.configured, "--memory", "32MB"]);
     assert_eq!(server.post_with("/v1/missing", &app.headers(), "[]").status, 200);
     // A body that is still being sent takes most of the memory.
     let address = server.url.strip_prefix("http://").expect("a URL");
     let mut sending = TcpStream::connect(address).expect("the server listens");
     let head = format!(
-        "POST /v1/symbolicate HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\ncontent-length: 350000\r\n\r\n",
+        "POST /v1/symbolicate HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\ncontent-length: 1450000\r\n\r\n",
         app.bearer
     );
-    sending.write_all(&[head.as_bytes(), &[b' '; 300_000]].concat()).expect("sent");
+    sending.write_all(&[head.as_bytes(), &[b' '; 1_200_000]].concat()).expect("sent");
     server.until(|| {
         let metrics = server.get_with("/metrics", &admin.headers());
         let mut free = metrics
             .text()
             .lines()
             .filter_map(|line| line.strip_prefix("symdex_request_memory_free_bytes ")?.parse::<u64>().ok());
-        free.next().is_some_and(|free| free < 2_000_000)
+        free.next().is_some_and(|free| free < 8_000_000)
     });
-    assert_eq!(server.post_with("/v1/symbolicate", &app.headers(), vec![b' '; 300_000]).status, 503);
+    assert_eq!(server.post_with("/v1/symbolicate", &app.headers(), vec![b' '; 1_200_000]).status, 503);
     let answer = server.get_with("/metrics", &admin.headers());
     assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
     let metrics = answer.text();

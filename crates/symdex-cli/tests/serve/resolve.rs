@@ -136,7 +136,7 @@ pub(crate) fn answers_are_those_of_lookup_as_arrow_and_as_json() {
 pub(crate) fn a_million_addresses_are_resolved_in_parts_within_the_memory() {
     let images = [(1, index(1, 300)), (2, index(2, 200)), (3, deep_index(3, 500, "_ZN4deep4deepEv"))];
     // The request takes eight times its 12 MB at first; the answer would take more than the memory if it was whole.
-    let (_store, server) = server_of_options(&images, &["--request-memory", "200MB"]);
+    let (_store, server) = server_of_options(&images, &["--memory", "400MB"]);
     let texts: Vec<_> = (1..=3).map(|byte| id(byte).to_string()).collect();
     let (mut ids, mut addresses) = (Vec::new(), Vec::new());
     for row in 0..1_000_000_u64 {

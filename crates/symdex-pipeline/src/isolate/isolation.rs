@@ -154,6 +154,8 @@ impl Isolation {
             .args(&self.arguments)
             // The messages of a panic are read.
             .env("RUST_BACKTRACE", "0")
+            // If the allocator is jemalloc: address space that it keeps for later counts for the limit of memory.
+            .env("_RJEM_MALLOC_CONF", "retain:false")
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(Stdio::piped())

@@ -180,6 +180,7 @@ impl HttpBody for SharedBody {
 mod tests {
     use futures_util::stream;
 
+    use super::super::budget::tests::budget_of;
     use super::*;
 
     fn shared(parts: Vec<Vec<u8>>, budget: &Budget) -> SharedBody {
@@ -194,7 +195,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_short_rest_is_read_and_a_long_one_is_not() {
-        let body = |parts| shared(parts, &Budget::new(1 << 30));
+        let body = |parts| shared(parts, &budget_of(1 << 30));
         let mut short = body(vec![b"first".to_vec(), b"second".to_vec()]);
         assert_eq!(part(&mut short.clone()).await.expect("data"), "first");
         assert!(short.read_rest().await);
@@ -205,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn parts_of_a_body_count_until_they_are_dropped() {
-        let budget = Budget::new(1 << 20);
+        let budget = budget_of(1 << 20);
         let mut body = shared(vec![vec![0; 300 << 10]; 4], &budget);
         let first = part(&mut body).await.expect("fits");
         let second = part(&mut body).await.expect("fits");
@@ -221,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_counts_until_its_client_has_read_it() {
-        let budget = Budget::new(1 << 20);
+        let budget = budget_of(1 << 20);
         let answer = |size: usize| counted(vec![0; size].into_response(), &budget);
         let mut sent: Vec<_> = (0..6).map(|_| answer(192 << 10)).collect();
         assert_eq!(sent.iter().filter(|answer| answer.status() == 200).count(), 6);

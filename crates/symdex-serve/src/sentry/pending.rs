@@ -93,7 +93,7 @@ impl Drop for Request {
 }
 
 impl PendingRequests {
-    /// No requests yet. Answers that are kept may have a quarter of `memory`, the bytes for all requests.
+    /// No requests yet. Answers that are kept may have a quarter of `memory`, what requests may reserve.
     pub(crate) fn new(memory: u64) -> Self {
         let table = Table { requests: HashMap::new(), answered: 0, max_bytes: memory / 4 };
         Self { table: Arc::new(Mutex::new(table)), kept: KEPT }
