@@ -30,9 +30,11 @@ const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The programs that compile the command, and how to get them.
-const COMPILERS: [(&str, &str); 2] = [
+const COMPILERS: [(&str, &str); 3] = [
     ("cargo-auditable", "cargo install cargo-auditable"),
     ("cargo-zigbuild", "pip install cargo-zigbuild ziglang"),
+    // For jemalloc.
+    ("make", "Debian: apt-get install make"),
 ];
 
 /// The programs that make packages and install them, and how to get them.
