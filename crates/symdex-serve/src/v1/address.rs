@@ -39,7 +39,9 @@ impl de::Visitor<'_> for AddressVisitor {
         let digits =
             text.strip_prefix("0x").filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        number.map(Address).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+        // A message has the text with escapes.
+        let start = text.split_at(text.floor_char_boundary(1000)).0;
+        number.map(Address).ok_or_else(|| E::invalid_value(de::Unexpected::Str(start), &self))
     }
 }
 

@@ -68,7 +68,10 @@ pub(crate) async fn image(
 
 /// The image with this `LC_UUID` or build id.
 pub(super) fn parse(id: &str) -> Result<ImageId, Problem> {
-    id.parse().map_err(|error| Problem::bad_request(format!("`{id}`: {error}")))
+    // A message has the text twice, with escapes. Its middle is never shown.
+    let start = id.split_at(id.floor_char_boundary(1000)).0;
+    let parsed = if start.len() == id.len() { id.parse() } else { format!("{start}...").parse() };
+    parsed.map_err(|error| Problem::bad_request(format!("`{start}`: {error}")))
 }
 
 /// No store has the image `id`. Names images that are called `name`.

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
-use symdex::{Cause, Grade, ImageId, ImageOffset, LinePolicy};
+use symdex::{Cause, Grade, ImageOffset, LinePolicy};
 use symdex_report::{AddressKind, Answer, AnswerBytes, FunctionWithOffset, ReportImage, Unanswered};
 use utoipa::ToSchema;
 
@@ -153,8 +153,7 @@ fn write_lines<'a>(
 fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<ImageAnswers>, Problem> {
     let mut images = Vec::with_capacity(requests.len());
     for request in requests {
-        let id: ImageId =
-            request.id.parse().map_err(|error| Problem::bad_request(format!("`{}`: {error}", request.id)))?;
+        let id = super::images::parse(&request.id)?;
         let offsets = request.addresses.iter().filter_map(|address| request.offset(*address)).collect();
         let mut image = ReportImage::default();
         image.id = Some(id);

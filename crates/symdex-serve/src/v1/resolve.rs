@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use symdex::{Cause, ImageId, ImageOffset, LinePolicy};
+use symdex::{Cause, ImageOffset, LinePolicy};
 use symdex_answer::resolve::arrow::{ArrowError, record_batch, schema};
 use symdex_answer::resolve::request::{self, Request};
 use symdex_answer::resolve::{BATCH, ImageAddress, Resolved};
@@ -171,8 +171,7 @@ fn json_request(bytes: &[u8]) -> Result<Request, Problem> {
     }
     let mut request = Request::default();
     for (number, ResolveRequest { id, addresses }) in (0..).zip(images) {
-        let parsed: Result<ImageId, _> = id.parse();
-        request.ids.push(parsed.map_err(|error| Problem::bad_request(format!("`{id}`: {error}")))?);
+        request.ids.push(super::images::parse(&id)?);
         request
             .addresses
             .extend(addresses.into_iter().map(|Address(address)| (number, ImageOffset(address))));
