@@ -22,7 +22,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPAT
 
 import symdex_tables  # noqa: E402
 
-ROWS = int(os.environ.get("SYMDEX_TEST_ROWS", "200000"))
+ROWS = int(os.environ.get("SYMDEX_TEST_ROWS", "50000"))
 STORE = os.environ.get("SYMDEX_TEST_STORE")
 TESTDATA = HERE.parents[1] / "testdata"
 
