@@ -39,6 +39,8 @@ symdex_testkit::main! {
     corpora::native_reports::a_build_id_that_is_missing_has_a_reason_and_what_is_near,
     corpora::native_reports::without_debug_files_reports_come_back_as_they_were,
     corpora::native_reports::addresses_are_those_of_the_file,
+    corpora::profiles::profiles_of_go_programs_are_read_back_by_pprof,
+    corpora::profiles::a_profile_without_an_index_stays_byte_for_byte,
     corpora::real_reports::frames_have_the_answers_of_atos,
     corpora::real_reports::everything_that_is_not_symbolicated_stays_byte_for_byte,
     corpora::real_reports::json_keeps_everything_but_the_frames_of_the_app,

@@ -124,7 +124,12 @@ impl Batch {
         let mut places: Vec<Place> =
             addresses.iter().enumerate().map(|(place, (image, offset))| (*image, *offset, place)).collect();
         places.sort_unstable();
-        Self { places, lines, resolved: Resolved::new(addresses.len()), rows: vec![Rows::default(); addresses.len()] }
+        Self {
+            places,
+            lines,
+            resolved: Resolved::new(addresses.len()),
+            rows: vec![Rows::default(); addresses.len()],
+        }
     }
 
     fn answer(&mut self, symbolicator: &Symbolicator, source: &mut dyn Source, ids: &[ImageId]) {

@@ -9,6 +9,7 @@ pub(crate) mod hostile;
 pub(crate) mod kscrash;
 pub(crate) mod made_up;
 pub(crate) mod native_reports;
+pub(crate) mod profiles;
 pub(crate) mod real_reports;
 pub(crate) mod report_corpora;
 pub(crate) mod text_output;

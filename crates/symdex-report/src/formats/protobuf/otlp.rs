@@ -38,12 +38,16 @@ static LAYOUT: Layout = Layout {
 const OF_MAPPING: u64 = 5;
 const OF_LOCATION: u64 = 4;
 
+/// Longer texts are no ids. That of Go has 83 characters.
+const LONGEST_ID: usize = 256;
+
 /// The id in the semantic conventions of OpenTelemetry: that of the GNU linker, that of Go's, or a hash of the file.
 fn build_id(tables: &Tables<'_>, mapping: &Message<'_>) -> Option<ImageId> {
     let of_kind = |kind: &str| {
         let key = format!("process.executable.build_id.{kind}");
         let mut attributes = tables.attributes(mapping, OF_MAPPING);
-        attributes.find(|(name, _)| *name == key.as_bytes())?.1.string(1).parse().ok()
+        let (_, text) = attributes.find(|(name, _)| *name == key.as_bytes())?;
+        std::str::from_utf8(text).ok().filter(|text| text.len() <= LONGEST_ID)?.parse().ok()
     };
     ["gnu", "go", "htlhash"].into_iter().find_map(of_kind)
 }
@@ -53,5 +57,5 @@ fn build_id(tables: &Tables<'_>, mapping: &Message<'_>) -> Option<ImageId> {
 fn is_code(tables: &Tables<'_>, location: &Message<'_>) -> bool {
     let mut attributes = tables.attributes(location, OF_LOCATION);
     let kind = attributes.find(|(key, _)| *key == b"profile.frame.type");
-    kind.is_none_or(|(_, kind)| matches!(kind.bytes(1), b"native" | b"kernel"))
+    kind.is_none_or(|(_, kind)| matches!(kind, b"native" | b"kernel"))
 }

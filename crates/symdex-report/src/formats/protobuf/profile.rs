@@ -50,16 +50,21 @@ pub(super) struct Tables<'t> {
     /// The message that has them.
     pub(super) message: Message<'t>,
     strings: Vec<Site>,
-    attributes: Vec<Site>,
+    /// The position of the key, and the text of the value.
+    attributes: Vec<(usize, Site)>,
     /// The name and the file of each function, by id, as positions in the table of strings.
     functions: HashMap<u64, (usize, usize)>,
 }
 
-/// Where the messages or strings of a table are.
-fn sites(tables: &Message<'_>, field: u64) -> Vec<Site> {
-    let mut sites = Vec::with_capacity(tables.messages(field).count());
-    sites.extend(tables.messages(field).map(|one| Site::from(one.span)));
-    sites
+/// How many attributes of a message are looked at. Real ones have up to four.
+const ATTRIBUTES: usize = 64;
+
+/// How many bytes of a name or a path are read. All locations may have the same long one.
+const LONGEST: usize = 4096;
+
+/// The beginning of a name or a path as text.
+fn shown(bytes: &[u8]) -> String {
+    lossy(&bytes[..bytes.len().min(LONGEST)])
 }
 
 /// The position in a table that a field of a message states.
@@ -107,8 +112,8 @@ impl Layout {
             let symbol = tables.symbol(&Message::new(report.text(), frame.site.span()));
             let Some((name, file, line)) = symbol else { return ExistingSymbol::default() };
             let line = u32::try_from(line).ok().filter(|line| *line != 0);
-            let file = Some(file).filter(|file| !file.is_empty());
-            ExistingSymbol { function: Some(lossy(&report.text()[name])), file, line, offset: None }
+            let text = |span: Span| report.text().get(span).filter(|text| !text.is_empty()).map(shown);
+            ExistingSymbol { function: text(name), file: text(file), line, offset: None }
         })
     }
 
@@ -171,8 +176,13 @@ impl<'t> Tables<'t> {
             Some((layout.id_of(number, &function)?, (position(&function, name), position(&function, file))))
         });
         let functions = functions.collect();
-        let strings = sites(&message, layout.strings);
-        let attributes = layout.attributes.map_or_else(Vec::new, |field| sites(&message, field));
+        let all_strings = || message.messages(layout.strings);
+        let mut strings = Vec::with_capacity(all_strings().count());
+        strings.extend(all_strings().map(|string| Site::from(string.span)));
+        let attributes = layout.attributes.into_iter().flat_map(|field| message.messages(field));
+        let value = |attribute: &Message<'_>| Some(attribute.message(2)?.message(1)?.span);
+        let attributes =
+            attributes.map(|one| (position(&one, 1), Site::from(value(&one).unwrap_or_default()))).collect();
         Self { layout, strings, attributes, functions, message }
     }
 
@@ -182,34 +192,37 @@ impl<'t> Tables<'t> {
     }
 
     fn string(&self, position: usize) -> String {
-        lossy(self.bytes(position))
+        shown(self.bytes(position))
     }
 
     fn bytes(&self, position: usize) -> &'t [u8] {
-        let span = self.strings.get(position).map(|site| site.span()).unwrap_or_default();
-        self.message.text.get(span).unwrap_or_default()
+        self.message.text.get(self.span(position)).unwrap_or_default()
     }
 
-    /// The keys of the attributes whose positions a field of `message` states, and the messages of their values.
+    /// The span of a string. Empty if there is no such string.
+    fn span(&self, position: usize) -> Span {
+        self.strings.get(position).map(|site| site.span()).unwrap_or_default()
+    }
+
+    /// The keys and the texts of the attributes whose positions a field of `message` states.
     pub(super) fn attributes(
         &self,
         message: &Message<'t>,
         field: u64,
-    ) -> impl Iterator<Item = (&'t [u8], Message<'t>)> {
-        message.numbers(field).filter_map(|number| {
-            let site = self.attributes.get(usize::try_from(number).ok()?)?;
-            let attribute = Message::new(self.message.text, site.span());
-            Some((self.bytes(position(&attribute, 1)), attribute.message(2)?))
+    ) -> impl Iterator<Item = (&'t [u8], &'t [u8])> {
+        message.numbers(field).take(ATTRIBUTES).filter_map(|number| {
+            let (key, value) = self.attributes.get(usize::try_from(number).ok()?)?;
+            Some((self.bytes(*key), self.message.text.get(value.span())?))
         })
     }
 
     /// The name, the file and the line of the concrete function at a location. `None` if it has no symbol.
-    fn symbol(&self, location: &Message<'_>) -> Option<(Span, String, u64)> {
+    fn symbol(&self, location: &Message<'_>) -> Option<(Span, Span, u64)> {
         let [.., lines] = self.layout.location;
         let line = location.messages(lines).last()?;
         let (name, file) = *self.functions.get(&line.number(1)?)?;
-        let name = self.strings.get(name).map(|site| site.span()).filter(|name| !name.is_empty())?;
-        Some((name, self.string(file), line.number(2).unwrap_or_default()))
+        let name = Some(self.span(name)).filter(|name| !name.is_empty())?;
+        Some((name, self.span(file), line.number(2).unwrap_or_default()))
     }
 
     fn image(&self, mapping: &Message<'_>) -> ReportImage {
@@ -252,11 +265,13 @@ impl<'t> Tables<'t> {
 }
 
 /// New functions and strings of a profile.
-struct NewSymbols<'t> {
+struct NewSymbols<'n, 't> {
     layout: &'static Layout,
     /// The fields to append to the tables.
     text: Vec<u8>,
-    /// The id of the next function.
+    /// The ids of the functions of the profile.
+    taken: &'n HashMap<u64, (usize, usize)>,
+    /// The next id that may be free.
     next_function: u64,
     /// Ids by name, linkage name and file, as positions in the table of strings.
     functions: HashMap<[u64; 3], u64>,
@@ -265,17 +280,18 @@ struct NewSymbols<'t> {
     strings: HashMap<Cow<'t, [u8]>, u64>,
 }
 
-impl<'t> NewSymbols<'t> {
-    fn after(tables: &Tables<'t>) -> Self {
+impl<'n, 't> NewSymbols<'n, 't> {
+    fn after(tables: &'n Tables<'t>) -> Self {
         let layout = tables.layout;
         let next_function = match layout.id {
-            Some(_) => tables.functions.keys().max().map_or(1, |last| last.saturating_add(1)),
+            Some(_) => 1,
             None => tables.message.messages(layout.functions).count() as u64,
         };
         let next_string = tables.strings.len() as u64;
         let strings = (0..tables.strings.len()).map(|at| (Cow::Borrowed(tables.bytes(at)), at as u64));
         let (text, functions, strings) = (Vec::new(), HashMap::new(), strings.rev().collect());
-        Self { layout, text, next_function, functions, next_string, strings }
+        let taken = &tables.functions;
+        Self { layout, text, taken, next_function, functions, next_string, strings }
     }
 
     /// Returns the id of a function, and adds it if it is new.
@@ -284,6 +300,9 @@ impl<'t> NewSymbols<'t> {
         let linkage_name = self.string(resolved.name().unwrap_or_default());
         let file = self.string(resolved.line.map_or("", |_| resolved.file_path()));
         let texts = [name, linkage_name, file];
+        while self.taken.contains_key(&self.next_function) {
+            self.next_function += 1;
+        }
         let id = *self.functions.entry(texts).or_insert(self.next_function);
         if id == self.next_function {
             self.next_function += 1;
