@@ -1,11 +1,11 @@
 //! Go programs without DWARF (docs/DEBUG-INFO.md).
 
 use symdex::Table::{Dwarf, SymbolTable};
-use symdex::{Grade, Index};
+use symdex::{Grade, Index, build_id};
 use symdex_audit::audit;
 use symdex_build::{BuildOptions, Built, Companions, Identity, Image, build, slices, up_to_date};
 use symdex_testkit::images::debug_file::{
-    BASE, Die, Elf, ElfSymbol, MachO, Section, Unit, Value, debug_sections,
+    BASE, Die, Elf, ElfSection, ElfSymbol, MachO, Section, Unit, Value, debug_sections,
 };
 use symdex_testkit::images::go::{GoFunction, GoProgram};
 
@@ -99,6 +99,26 @@ fn the_index_of_the_same_program_is_up_to_date() {
     let mut other = GoProgram::default();
     other.functions[1].lines[0].1 = 43;
     assert_eq!(with_image(&other.elf().bytes(), |image| up_to_date(image, &index)), None);
+}
+
+#[test]
+fn a_program_without_another_id_has_that_of_its_go_build_id() {
+    let id = |build_id: Option<Vec<u8>>, text: &[u8]| {
+        let size = u8::try_from(text.len()).expect("short");
+        let note = [&[4, 0, 0, 0, size, 0, 0, 0, 4, 0, 0, 0][..], b"Go\0\0", text, &[0; 4]].concat();
+        let mut elf = Elf { build_id, ..GoProgram::default().elf() };
+        elf.sections.push(ElfSection {
+            name: ".note.go.buildid".to_owned(),
+            kind: object::elf::SHT_NOTE.0,
+            bytes: note[..note.len() / 4 * 4].to_vec(),
+            ..ElfSection::default()
+        });
+        with_image(&elf.bytes(), |image| image.info().id.clone())
+    };
+    assert_eq!(Some(id(None, b"ab/cd/ef/gh")), build_id::parse("ab/cd/ef/gh"));
+    assert_eq!(id(Some(vec![9; 20]), b"ab/cd/ef/gh").as_bytes(), [9; 20]);
+    let [one, other] = [b"redacted", b"REDACTED"].map(|text| id(None, text));
+    assert!(one.is_hash() && one == other, "a hash of the code");
 }
 
 #[test]
@@ -206,7 +226,7 @@ fn functions_with_more_code_than_the_file_are_left_out() {
     };
     let functions = vec![large; 4];
     let mut elf = GoProgram { functions, ..GoProgram::default() }.elf();
-    elf.sections.push(symdex_testkit::images::debug_file::ElfSection {
+    elf.sections.push(ElfSection {
         name: ".more".to_owned(),
         kind: object::elf::SHT_NOBITS.0,
         flags: 6,

@@ -68,6 +68,7 @@
 
 mod answer;
 mod answer_cache;
+pub mod build_id;
 mod by_name;
 mod cause;
 pub mod debug_id;

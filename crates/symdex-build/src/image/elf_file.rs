@@ -7,7 +7,7 @@ use object::read::elf::{
     CompressionHeader as _, FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable, SymbolTable,
 };
 use object::{LittleEndian as Little, elf};
-use symdex::ImageId;
+use symdex::{ImageId, build_id};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::code::{MAX_OFFSET, disjoint, end_of_code};
@@ -326,9 +326,15 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         in_sections.chain(in_segments).find_map(build_id_of)
     }
 
-    /// The id of an image without a build id: a hash of its code and the addresses of the code, which stripping does
-    /// not change. If the file does not have the code, a hash of the file.
+    /// The id of an image without a build id: that of its Go build id, if it has one, or a hash of its code and the
+    /// addresses of the code. Stripping changes neither. If the file does not have the code, a hash of the file.
     pub(super) fn hash_id(&self) -> ImageId {
+        let notes =
+            self.section(".note.go.buildid").and_then(|notes| notes.notes(ENDIAN, self.bytes).ok()?);
+        let go = notes.and_then(|mut notes| notes.next().ok()?).and_then(|note| build_id::of_go(note.desc()));
+        if let Some(id) = go {
+            return id;
+        }
         let (mut code, mut has_code) = (Xxh3::new(), false);
         for section in self.sections.iter() {
             if section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR) {

@@ -1,7 +1,7 @@
 //! Profiles of OpenTelemetry, in the binary encoding of protocol 1.8 (`opentelemetry.proto.profiles.v1development`): a
 //! `ProfilesData`, or the request that a profiler sends to a collector, which has the same fields.
 
-use symdex::ImageId;
+use symdex::{ImageId, build_id};
 
 use super::Message;
 use super::profile::{Layout, Tables};
@@ -47,7 +47,7 @@ fn build_id(tables: &Tables<'_>, mapping: &Message<'_>) -> Option<ImageId> {
         let key = format!("process.executable.build_id.{kind}");
         let mut attributes = tables.attributes(mapping, OF_MAPPING);
         let (_, text) = attributes.find(|(name, _)| *name == key.as_bytes())?;
-        std::str::from_utf8(text).ok().filter(|text| text.len() <= LONGEST_ID)?.parse().ok()
+        build_id::parse(std::str::from_utf8(text).ok().filter(|text| text.len() <= LONGEST_ID)?)
     };
     ["gnu", "go", "htlhash"].into_iter().find_map(of_kind)
 }

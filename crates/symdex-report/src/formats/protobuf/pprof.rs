@@ -1,5 +1,7 @@
 //! Profiles of pprof.
 
+use symdex::build_id;
+
 use super::profile::Layout;
 use crate::formats::format::{Edits, Format};
 
@@ -30,6 +32,6 @@ static LAYOUT: Layout = Layout {
     flags: &[7, 8, 9, 10],
     location: [2, 3, 4],
     function: [2, 3, 4],
-    build_id: |tables, mapping| tables.string_of(mapping, BUILD_ID).parse().ok(),
+    build_id: |tables, mapping| build_id::parse(&tables.string_of(mapping, BUILD_ID)),
     is_code: |_, _| true,
 };
