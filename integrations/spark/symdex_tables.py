@@ -15,9 +15,10 @@ import symdex
 FRAME = pyarrow.struct([("function", pyarrow.string()), ("file", pyarrow.string()), ("line", pyarrow.uint32())])
 COLUMNS = pyarrow.schema([("status", pyarrow.string()), ("frames", pyarrow.list_(FRAME))])
 # Spark has no unsigned numbers.
-SPARK_COLUMNS = "status string, frames array<struct<function: string, file: string, line: bigint>>"
+SPARK_COLUMNS = "status: string, frames: array<struct<function: string, file: string, line: bigint>>"
 
-_ID = r"^(h-)?[0-9a-fA-F][0-9a-fA-F-]+$"
+# Pairs of digits, and dashes. An id has at most 32 bytes.
+_ID = r"^(h-)?(-*[0-9a-fA-F]-*[0-9a-fA-F]){1,32}-*$"
 
 
 @lru_cache(maxsize=4)
@@ -53,10 +54,11 @@ class AddFrames:
         return table.append_column("status", status).append_column("frames", frames)
 
     def columns(self, ids: Any, addresses: Any) -> tuple[pyarrow.ChunkedArray, pyarrow.ChunkedArray]:
-        """The status and the frames for each id and address. Rows without an id or an address are ``missing``."""
+        """The status and the frames for each id and address. Rows without a usable id or address are ``missing``."""
         compute = pyarrow.compute
         ids = compute.fill_null(compute.cast(ids, pyarrow.string()), "")
-        is_asked = compute.and_(compute.match_substring_regex(ids, _ID), compute.is_valid(addresses))
+        is_address = compute.fill_null(compute.greater_equal(addresses, 0), False)
+        is_asked = compute.and_(compute.match_substring_regex(ids, _ID), is_address)
         symbolicator = _symbolicator(self._stores, self._options)
         asked = (compute.filter(ids, is_asked), compute.filter(addresses, is_asked))
         answers = symbolicator.resolve(*asked, lines=self._lines)
@@ -112,7 +114,7 @@ def frames_udf(stores: str | list[str], **options: Any) -> Any:
 
     add = AddFrames(stores, **options)
 
-    @pandas_udf(f"struct<{SPARK_COLUMNS}>".replace("status string", "status: string").replace("frames array", "frames: array"))  # type: ignore[call-overload]
+    @pandas_udf(f"struct<{SPARK_COLUMNS}>")  # type: ignore[call-overload]
     def frames(parts: Iterator[tuple[pandas.Series, pandas.Series]]) -> Iterator[pandas.DataFrame]:
         for ids, addresses in parts:
             ids = pyarrow.array(ids, pyarrow.string(), from_pandas=True)

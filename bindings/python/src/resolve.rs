@@ -38,8 +38,8 @@ pub(crate) fn table<'py>(
 }
 
 /// The addresses and the ids as a stream of Arrow's IPC format. pyarrow converts lists and NumPy arrays.
-fn request_bytes(
-    pyarrow: &Bound<'_, PyModule>,
+fn request_bytes<'py>(
+    pyarrow: &Bound<'py, PyModule>,
     ids: &Bound<'_, PyAny>,
     addresses: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<u8>> {
@@ -49,7 +49,11 @@ fn request_bytes(
         columns.set_item(name, values)?;
         pyarrow.call_method1("table", (columns,))?.call_method1("column", (name,))
     };
-    let addresses = column("address", addresses)?;
+    let cast = |column: Bound<'py, PyAny>, kinds: &[&str]| {
+        let kind = column.getattr("type")?.str()?.to_string();
+        if kinds.contains(&kind.as_str()) { Ok(column) } else { column.call_method1("cast", (kinds[0],)) }
+    };
+    let addresses = cast(column("address", addresses)?, &["uint64", "int64"])?;
     let ids = if ids.is_instance_of::<PyString>() {
         let int32 = pyarrow.call_method0("int32")?;
         let zero = pyarrow.call_method1("scalar", (0, int32))?;

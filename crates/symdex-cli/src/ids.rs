@@ -246,7 +246,7 @@ fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path:
         arch,
         kind: identity.kind.name(),
         has_dwarf: identity.has_dwarf,
-        grade: identity.has_dwarf.then_some(Grade::Lines),
+        grade: identity.has_lines.then_some(Grade::Lines),
         size,
         location: path.display().to_string(),
         name: cached_path,

@@ -80,9 +80,11 @@ pub enum Base {
     Image,
     /// Address 0 of the image's file. Offsets are then addresses as the debug file has them.
     File,
-    /// Position 0 of the image's file: an offset is the position of the code in the file. In a file of Mach-O, and if the
-    /// index does not state the segments of an ELF file, as [`Base::Image`].
-    FilePosition,
+    /// Where position 0 of the image's file would be, if it were mapped as the part from `mapped` on is.
+    FilePosition {
+        /// The position of the mapping in the file. 0 is that of the first segment, or of the image as a whole.
+        mapped: u64,
+    },
     /// What `pc` counts from in a stack of Android before 11, or of an unknown release. From 11 on, and for all
     /// sanitizers, it is [`Base::File`].
     ///

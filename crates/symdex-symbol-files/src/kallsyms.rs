@@ -57,7 +57,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<SymbolFile<'_>, Error> {
             None => no_symbols += 1,
         }
     }
-    if kernel.iter().all(|symbol| symbol.address == 0) {
+    if !kernel.is_empty() && kernel.iter().all(|symbol| symbol.address == 0) {
         return Err(unsupported(
             "the symbols of a kernel, all at address 0; read /proc/kallsyms as root, with kernel.kptr_restrict below 2",
         ));

@@ -64,8 +64,10 @@ pub struct Outcome {
 pub struct Strings {
     text: Vec<u8>,
     ends: Vec<usize>,
-    /// The readable forms that an index states.
-    readable: Vec<Option<Box<[u8]>>>,
+    /// The readable forms that differ from the strings.
+    readable: Vec<Option<Box<str>>>,
+    /// The bytes of the readable forms.
+    readable_size: usize,
     numbers: HashTable<i32>,
     hasher: RandomState,
 }
@@ -97,8 +99,8 @@ impl Strings {
     /// All strings, which are linkage names, in readable form: as the index states it, or demangled.
     pub fn readable(&self) -> impl ExactSizeIterator<Item = Cow<'_, str>> {
         let readable = |at: usize| match self.readable.get(at).and_then(Option::as_deref) {
-            Some(readable) => String::from_utf8_lossy(readable),
-            None => symdex_demangle::demangle(self.at(at)),
+            Some(readable) => Cow::Borrowed(readable),
+            None => String::from_utf8_lossy(self.at(at)),
         };
         (0..self.len()).map(readable)
     }
@@ -107,8 +109,29 @@ impl Strings {
         i32::try_from(at).ok().and_then(|number| self.get(number)).unwrap_or_default()
     }
 
+    /// The number of a linkage name, which is added if it is new. Its readable form is `readable`, or else demangled.
+    fn number_of_name(&mut self, name: Option<&[u8]>, readable: Option<&[u8]>) -> i32 {
+        let count = self.len();
+        let number = self.number(name);
+        if let Some(name) = name.filter(|_| self.len() > count) {
+            let readable = readable.map_or_else(
+                || symdex_demangle::demangle(name),
+                |readable| String::from_utf8_lossy(readable),
+            );
+            let readable = Some(readable).filter(|readable| readable.as_bytes() != name);
+            self.readable_size += readable.as_ref().map_or(0, |readable| readable.len());
+            self.readable.push(readable.map(|readable| readable.into()));
+        }
+        number
+    }
+
+    /// The bytes of all texts.
+    fn size(&self) -> usize {
+        self.text.len() + self.readable_size
+    }
+
     /// The number of `string`, which is added if it is new; [`NONE`] for `None`.
-    fn number(&mut self, string: Option<&[u8]>, readable: Option<&[u8]>) -> i32 {
+    fn number(&mut self, string: Option<&[u8]>) -> i32 {
         let Some(string) = string else { return NONE };
         let Self { text, ends, numbers, hasher, .. } = self;
         let is_same = |number: &i32| self::string(text, ends, *number) == Some(string);
@@ -120,7 +143,6 @@ impl Strings {
         let number = i32::try_from(ends.len()).unwrap_or(NONE);
         text.extend_from_slice(string);
         ends.push(text.len());
-        self.readable.push(readable.map(Into::into));
         let hash_of = |number: &i32| hasher.hash_one(self::string(text, ends, *number).unwrap_or_default());
         numbers.insert_unique(hash, number, hash_of);
         number
@@ -197,7 +219,7 @@ impl Resolved {
     /// About how many bytes it has in memory.
     #[must_use]
     pub fn size(&self) -> usize {
-        let strings = |strings: &Strings| strings.text.len() + strings.len() * 64;
+        let strings = |strings: &Strings| strings.size() + strings.len() * 64;
         self.len() * 40 + self.frames.len() * 12 + strings(&self.names) + strings(&self.files)
     }
 
@@ -226,8 +248,8 @@ impl Resolved {
         let start = self.frames.len();
         let (mut outcome, mut last) = (MISSING_SYMBOL, None);
         for ([name, file], frame) in frames.string_ids().zip(frames.iter()) {
-            let name = seen.names.number(name, || self.names.number(frame.name, frame.readable));
-            let file = seen.files.number(file, || self.files.number(frame.file, None));
+            let name = seen.names.number(name, || self.names.number_of_name(frame.name, frame.readable));
+            let file = seen.files.number(file, || self.files.number(frame.file));
             outcome = if name == NONE { outcome } else { SYMBOLICATED };
             self.frames.push(name, file, frame.line);
             last = Some(frame);
@@ -251,8 +273,8 @@ impl Resolved {
             let readable = function.readable().filter(|readable| Some(*readable) != function.name());
             let [name, readable, file] =
                 [function.name(), readable, function.file()].map(|text| text.map(str::as_bytes));
-            let name = self.names.number(name, readable);
-            let file = self.files.number(file, None);
+            let name = self.names.number_of_name(name, readable);
+            let file = self.files.number(file);
             self.frames.push(name, file, function.line);
         }
         let outcome = if answer.grade() < Grade::Names { MISSING_SYMBOL } else { SYMBOLICATED };
@@ -269,7 +291,7 @@ impl Resolved {
 
     /// Whether the batch has as many frames or as much text as a batch may have.
     pub(super) fn is_full(&self) -> bool {
-        self.frames.len() > MAX_FRAMES || self.names.text.len() + self.files.text.len() > MAX_TEXT
+        self.frames.len() > MAX_FRAMES || self.names.size() + self.files.size() > MAX_TEXT
     }
 
     /// The same answers, of which those of each address are at `rows`.

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
-use arrow_ipc::{Message, MessageHeader, root_as_message};
+use arrow_ipc::{Endianness, Message, MessageHeader, root_as_message_with_opts};
 use arrow_schema::{DataType, Schema};
+use flatbuffers::VerifierOptions;
 use symdex::{ImageId, ImageOffset};
 
 use super::ImageAddress;
@@ -68,6 +69,9 @@ pub enum RequestError {
 /// The most bytes of the metadata of a message: that of two columns has a few hundred.
 const MAX_METADATA: u32 = 64 << 10;
 
+/// The most tables in the metadata of a message: that of two columns has about ten, and pairs of metadata.
+const MAX_TABLES: usize = 256;
+
 /// How many bytes of an id are read: its digits and some dashes.
 const MAX_QUOTED: usize = 200;
 
@@ -92,7 +96,13 @@ pub fn read(bytes: Vec<u8>, max: usize) -> Result<Request, RequestError> {
 }
 
 fn message_of(metadata: &[u8]) -> Result<Message<'_>, RequestError> {
-    root_as_message(metadata).map_err(|error| malformed(error.to_string()))
+    // Parts may be shared. Each is read as often as it is used.
+    let options = VerifierOptions {
+        max_tables: MAX_TABLES,
+        max_apparent_size: 4 * MAX_METADATA as usize,
+        ..VerifierOptions::default()
+    };
+    root_as_message_with_opts(&options, metadata).map_err(|error| malformed(error.to_string()))
 }
 
 fn no_header() -> RequestError {
@@ -266,7 +276,11 @@ impl Reader {
 
 /// The schema of a request.
 fn schema_of(message: Message<'_>) -> Result<Schema, RequestError> {
-    let schema = try_fb_to_schema(message.header_as_schema().ok_or_else(no_header)?);
+    let header = message.header_as_schema().ok_or_else(no_header)?;
+    if header.endianness() != Endianness::Little {
+        return Err(malformed("its numbers are big-endian; send little-endian ones"));
+    }
+    let schema = try_fb_to_schema(header);
     let schema = schema.map_err(|error| malformed(error.to_string()))?;
     let is_text = |kind: &DataType| matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let is_id = |kind: &DataType| match kind {

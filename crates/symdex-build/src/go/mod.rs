@@ -204,7 +204,8 @@ impl Header<'_> {
             next = self.function(number + 1);
             let end = next.map_or(start, |(end, _)| end);
             let code = within(executable, start.wrapping_add(text)..end.wrapping_add(text));
-            let Some(code) = code.filter(|code| code.start >= last_end) else {
+            let has_record = at < self.functions.len();
+            let Some(code) = code.filter(|code| has_record && code.start >= last_end) else {
                 outside += 1;
                 continue;
             };
@@ -217,7 +218,10 @@ impl Header<'_> {
             let size = short(code.end - code.start) as usize;
             places.push(Place { start: code.start, end: code.end, at, size });
         }
-        problems.dropped("functions of Go outside of the image's code, or without code", outside);
+        problems.dropped(
+            "functions of Go outside of the image's code, without code or without a record",
+            outside,
+        );
         places
     }
 }

@@ -11,8 +11,8 @@ use crate::symbol_file::{Function, InlinedCall, Line, Records};
 use crate::symbols::name_at;
 use crate::unwind::Section;
 
-/// How many bytes of memory a byte of code may take. A row of 4 bytes of code has a line and two ranges.
-const MEMORY_OF_BYTE: usize = 32;
+/// How many bytes of memory a byte of code may take. A row of one byte has a line and two ranges.
+const MEMORY_OF_BYTE: usize = 64;
 
 /// The reason that counts functions whose tree is not in the file, or is not found.
 const LOST_CALLS: &str = "functions of Go whose inlined calls are not found";
@@ -287,8 +287,14 @@ impl Tree<'_, '_> {
             new.push((number, entry));
             next = value_at(self.calls, entry.call.into());
         }
+        let depth_of = |caller: u32, function: &Function<'_>| function.calls[caller as usize].depth + 1;
+        let depth = caller.map_or(0, |caller| depth_of(caller, function));
+        if depth as usize + new.len() > DEPTH as usize {
+            problems.add("inlined calls of Go that cannot be read", 1);
+            return caller;
+        }
         for (number, entry) in new.into_iter().rev() {
-            let depth = caller.map_or(0, |caller| function.calls[caller as usize].depth + 1);
+            let depth = caller.map_or(0, |caller| depth_of(caller, function));
             let file = value_at(&self.files.rows, entry.call.into())
                 .and_then(|file| self.records.path(self.files.unit, file));
             let line = value_at(self.lines, entry.call.into()).unwrap_or(0);

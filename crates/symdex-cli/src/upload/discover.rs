@@ -153,7 +153,7 @@ fn is_elf(path: &Path) -> bool {
 }
 
 fn has_debug_information(path: &Path) -> bool {
-    images_in(path).is_ok_and(|images| images.iter().flatten().any(|image| image.identity.has_dwarf))
+    images_in(path).is_ok_and(|images| images.iter().flatten().any(|image| image.identity.has_lines))
 }
 
 #[cfg(test)]

@@ -66,9 +66,14 @@ pub(crate) fn readings(metadata: &Metadata, image: &ReportImage) -> Result<Vec<R
                 );
             }
         },
-        (Base::FilePosition, _) => match &metadata.segments {
-            Some(segments) if !segments.is_empty() => return Ok(of_positions(segments, metadata.base)),
-            _ => 0,
+        (Base::FilePosition { mapped }, _) => match of_mapping(metadata, mapped) {
+            Some(distance) => distance,
+            None => {
+                return no_match(
+                    "the report states a position in the file, and the index does not state where the code lies there: \
+                     build it again, from the file that has the code",
+                );
+            }
         },
         (Base::File, _) => metadata.base.wrapping_neg(),
         (Base::Image | Base::Absolute | Base::Unknown, _) => 0,
@@ -76,14 +81,25 @@ pub(crate) fn readings(metadata: &Metadata, image: &ReportImage) -> Result<Vec<R
     Ok(vec![Reading::all(distance)])
 }
 
-/// The readings of positions in the file of an ELF image.
-fn of_positions(segments: &[Segment], base: u64) -> Vec<Reading> {
-    let reading = |&[file_offset, address, size]: &Segment| Reading {
-        first: file_offset,
-        last: file_offset.saturating_add(size.saturating_sub(1)),
-        distance: address.wrapping_sub(file_offset).wrapping_sub(base),
+/// The distance from the start of the image to position 0 of its file, as far as the part that is mapped from position
+/// `mapped` on is concerned. The linker lld gives code other addresses than positions.
+fn of_mapping(metadata: &Metadata, mapped: u64) -> Option<u64> {
+    let page = |position: u64| position - position % PAGE_SIZE;
+    let Some(segments) = &metadata.segments else { return Some(0) };
+    let holds = |&&[file_offset, _, size]: &&Segment| {
+        (page(file_offset)..file_offset.saturating_add(size)).contains(&mapped)
     };
-    segments.iter().map(reading).collect()
+    if let Some([file_offset, address, _]) = segments.iter().find(holds) {
+        return Some(address.wrapping_sub(*file_offset).wrapping_sub(metadata.base));
+    }
+    // A debug file does not state positions. Those of GNU ld are the offsets from the start.
+    let mut starts = metadata.executable.iter().map(|(start, _)| page(*start));
+    match mapped {
+        // A profiler that states one mapping for the image counts from its start.
+        0 => Some(0),
+        _ if segments.is_empty() && starts.any(|start| start == mapped) => Some(0),
+        _ => None,
+    }
 }
 
 /// The size of the pages of Android before 15.

@@ -86,19 +86,26 @@ fn title(line: &[u8]) -> Option<(String, bool)> {
     Some((lossy(task.split(|byte| *byte == b' ').next()?), false))
 }
 
-/// The report, with the ids that its lines state.
+/// The report, with the ids that its lines state. An image has none if they state several: the log is of several boots.
 fn with_ids(mut parsed: Parsed, text: &[u8]) -> Parsed {
-    let mut ids = HashMap::new();
+    let mut ids: HashMap<String, Option<ImageId>> = HashMap::new();
+    let mut add = |name: &[u8], id: ImageId| {
+        let known = ids.entry(lossy(name)).or_insert_with(|| Some(id.clone()));
+        *known = known.take().filter(|known| *known == id);
+    };
     for (_, line) in lines(text) {
         if find(line, b"CPU: ").is_some() && find(line, b" Comm: ").is_some() {
             let last = line.trim_ascii_end().rsplit(|byte| *byte == b' ').next();
-            ids.extend(last.and_then(build_id).map(|id| (lossy(KERNEL), id)));
+            last.and_then(build_id).into_iter().for_each(|id| add(KERNEL, id));
         }
-        let module = kernel_frame(line).and_then(|frame| Some((lossy(frame.module), build_id(frame.id?)?)));
-        ids.extend(module);
+        if let Some((module, id)) =
+            kernel_frame(line).and_then(|frame| Some((frame.module, build_id(frame.id?)?)))
+        {
+            add(module, id);
+        }
     }
     for image in &mut parsed.images {
-        image.id = ids.get(&image.name).cloned();
+        image.id = ids.get(&image.name).cloned().flatten();
     }
     parsed
 }
@@ -111,6 +118,18 @@ fn build_id(digits: &[u8]) -> Option<ImageId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_of_two_kernels_states_no_id() {
+        let line = |id: &str| format!("CPU: 1 PID: 2 Comm: a 6.1.0 {id}\n f+0x1/0x2\n g+0x1/0x2 [m {id}]\n");
+        let [one, two] = ["1", "2"].map(|digit| digit.repeat(40));
+        let ids = |text: String| {
+            let parsed = with_ids(parse(text.as_bytes(), &DIALECT), text.as_bytes());
+            parsed.images.into_iter().map(|image| image.id.map(|id| id.to_string())).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(line(&one) + &line(&one)), [Some(one.clone()), Some(one.clone())]);
+        assert_eq!(ids(line(&one) + &line(&two) + &line(&one)), [None, None]);
+    }
 
     #[test]
     fn lines_state_a_function_and_its_module() {

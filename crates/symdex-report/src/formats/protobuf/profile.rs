@@ -235,7 +235,7 @@ impl<'t> Tables<'t> {
         let base = match (start, end) {
             (0, 0) => Base::Image,
             (0, _) => Base::File,
-            _ => Base::FilePosition,
+            _ => Base::FilePosition { mapped: offset },
         };
         ReportImage {
             id: (self.layout.build_id)(self, mapping),
@@ -289,8 +289,12 @@ impl<'n, 't> NewSymbols<'n, 't> {
         };
         let next_string = tables.strings.len() as u64;
         let strings = (0..tables.strings.len()).map(|at| (Cow::Borrowed(tables.bytes(at)), at as u64));
-        let (text, functions, strings) = (Vec::new(), HashMap::new(), strings.rev().collect());
-        let taken = &tables.functions;
+        let (mut text, functions, strings) = (Vec::new(), HashMap::new(), strings.rev().collect());
+        if next_function == 0 {
+            // The first function of such a table means none.
+            push_bytes(&mut text, layout.functions, &[]);
+        }
+        let (taken, next_function) = (&tables.functions, next_function.max(1));
         Self { layout, text, taken, next_function, functions, next_string, strings }
     }
 
