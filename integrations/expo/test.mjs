@@ -8,7 +8,7 @@ import fs from "node:fs";
 import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -23,6 +23,13 @@ require("node:module").Module._initPaths();
 const { compileModsAsync } = require("@expo/config-plugins");
 const xcode = require("xcode");
 const withSymdex = require("./app.plugin.js");
+
+/** A folder that is removed after the tests. */
+const temporaryFolder = () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "symdex-expo-"));
+  after(() => fs.rmSync(folder, { recursive: true, force: true }));
+  return folder;
+};
 const { addGradleTask } = withSymdex;
 
 const ids = { debug: "13B07F941A680F5B00A75B9A", release: "13B07F951A680F5B00A75B9A" };
@@ -94,7 +101,7 @@ const GRADLE = 'apply plugin: "com.android.application"\n\nandroid {\n}\n';
 
 /** A new project of an app, after `expo prebuild` has applied the plugin `times` times. */
 async function prebuild(options, times = 1) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "symdex-expo-"));
+  const folder = temporaryFolder();
   const files = {
     "ios/App.xcodeproj/project.pbxproj": PROJECT,
     "ios/App/AppDelegate.swift": "",
@@ -207,7 +214,7 @@ test("a build.gradle in Kotlin is refused", async () => {
 });
 
 test("the package has all files that it needs", () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "symdex-expo-"));
+  const folder = temporaryFolder();
   execFileSync("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: here });
   const [archive] = fs.readdirSync(folder);
   const files = execFileSync("tar", ["-tzf", path.join(folder, archive)], { encoding: "utf8" }).trim().split("\n");

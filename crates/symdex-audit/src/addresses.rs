@@ -8,7 +8,8 @@ use crate::facts::Facts;
 const BLOCK_LEN: usize = 1 << 10;
 
 /// The image offsets to compare, sorted: every line row, both ends of every range of a function, an inlined subroutine,
-/// a unit or a function of the symbol table or of a Go program, the addresses beside them, and the starts of the executable sections.
+/// a unit or a function of the symbol table or of a Go program, the addresses beside them, and the starts of the
+/// executable sections.
 pub(crate) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
     let info = facts.image.info();
     let in_code = |svma: u64| {

@@ -109,8 +109,8 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
     }
 }
 
-/// Compares the answers at `offset`, which hold for `size` bytes, with those that the tables of a Go program state under
-/// both line policies. No peer reads these.
+/// Compares the answers at `offset`, which hold for `size` bytes, with those that the tables of a Go program state
+/// under both line policies. No peer reads these.
 fn compare_go<B: AsRef<[u8]>>(
     facts: &Facts<'_, '_>,
     index: &Index<B>,

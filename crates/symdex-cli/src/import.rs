@@ -22,8 +22,9 @@ use crate::lookup::stdin_failed;
 /// it is the build id in the record INFO CODE_ID; without that record, it is the first 16 bytes of the build id, which
 /// is enough for reports that state no more. The id of GSYM is its UUID.
 ///
-/// /proc/kallsyms and System.map have the names of a kernel, without its id: give the build id of the kernel with --id, as
-/// `file vmlinux` and /sys/kernel/notes state it. Symbols of modules are left out. `symdex build` of vmlinux has lines, too.
+/// /proc/kallsyms and System.map have the names of a kernel, without its id: give the build id of the kernel with --id,
+/// as `file vmlinux` and /sys/kernel/notes state it. Symbols of modules are left out. `symdex build` of vmlinux has
+/// lines, too.
 ///
 /// A function without lines becomes an entry of the symbol table, as does a record PUBLIC. Records STACK CFI say where
 /// such functions end. With --unwind, they become unwind rows. Records STACK WIN are not used.

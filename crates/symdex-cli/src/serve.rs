@@ -16,7 +16,7 @@ use crate::number;
 use crate::open::AccessOption;
 use crate::stores::StoreArgs;
 
-/// What a server without requests needs, and some room for them.
+/// The smallest `--memory`: what an idle server needs, and room for a few requests.
 const MIN_MEMORY: usize = 32_000_000;
 
 /// Answer crash reports and addresses over HTTP
@@ -80,9 +80,9 @@ pub(crate) struct Args {
     /// How many requests run at the same time. The default is 4 per CPU, and at least 8
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// How much memory the server may allocate, at least 32MB. If more than 80 % of it is in use, large requests are
-    /// rejected with 503, and all of them if more than that is. Child processes and mapped files do not count. On
-    /// Windows, only what requests need is limited
+    /// How much memory the server may allocate; less than 32MB counts as 32MB. Above 80 % of it, requests that need more
+    /// than 1 MiB are rejected with 503; above all of it, every request. Child processes and mapped files do not count.
+    /// On Windows, only what requests need is limited
     #[arg(long, value_name = "SIZE", default_value = "2GB", value_parser = number::parse_size)]
     memory: usize,
     /// The memory limit for cached indexes and values of the stores, at most half of --memory. The least recently used

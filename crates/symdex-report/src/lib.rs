@@ -49,7 +49,8 @@
 //! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
 //! PLCrashReporter's text and binary reports, KSCrash's reports, events of Sentry, Bugsnag, App Center and measure.sh,
 //! the output of minidump-stackwalk, Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of
-//! sanitizers, panics of Apple's kernels, oopses of Linux kernels, backtraces of lldb, gdb, glibc, Swift, Rust, Go, Dart, Godot, Unreal and Mono,
+//! sanitizers, panics of Apple's kernels, oopses of Linux kernels, backtraces of lldb, gdb, glibc, Swift, Rust, Go,
+//! Dart, Godot, Unreal and Mono,
 //! profiles of pprof, Sentry, xctrace and the Firefox Profiler, and lists of `image address load_address`. [`formats`]
 //! returns all formats, and [`Report::format_name`] names the format of a report.
 //!

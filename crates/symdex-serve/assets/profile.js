@@ -199,11 +199,15 @@ export function treeOf({ framesAt, samples }) {
 /** How much of the samples has a frame without a name, by image: `[image, value]`, the largest first. */
 export function missingOf({ framesAt, samples }) {
   const missing = new Map();
+  // Samples share stacks.
+  const known = new Map();
+  const imagesOf = (stack) => {
+    const frames = stack.flatMap((location) => framesAt(location));
+    return new Set(frames.filter(({ name }) => name === null).map(({ image }) => image || "no image"));
+  };
   for (const { stack, value } of samples) {
-    const images = new Set();
-    for (const location of stack) {
-      for (const { name, image } of framesAt(location)) if (name === null) images.add(image || "no image");
-    }
+    const images = known.get(stack) ?? imagesOf(stack);
+    known.set(stack, images);
     for (const image of images) missing.set(image, (missing.get(image) ?? 0) + value);
   }
   return [...missing].filter(([, value]) => value > 0).toSorted(([, one], [, other]) => other - one);

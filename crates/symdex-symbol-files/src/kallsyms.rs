@@ -1,5 +1,5 @@
-//! The symbols of a Linux kernel: `/proc/kallsyms` and `System.map`, texts with `ADDRESS TYPE NAME` in each line. Symbols
-//! of modules have `[MODULE]` after the name.
+//! The symbols of a Linux kernel: `/proc/kallsyms` and `System.map`, texts with `ADDRESS TYPE NAME` in each line.
+//! Symbols of modules have `[MODULE]` after the name.
 
 use std::borrow::Cow;
 use std::ops::Range;

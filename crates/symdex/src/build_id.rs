@@ -4,8 +4,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::image::ImageId;
 
-/// Returns the id of the image whose build id is `text`: hexadecimal digits of the id itself, or Go's build id, as it is
-/// or, as Parca writes it, as the hexadecimal digits of its text. `None` for other texts.
+/// Returns the id of the image whose build id is `text`: hexadecimal digits of the id itself, or Go's build id, as it
+/// is or, as Parca writes it, as the hexadecimal digits of its text. `None` for other texts.
 ///
 /// ```
 /// use symdex::build_id;

@@ -56,7 +56,7 @@ pub fn schema() -> SchemaRef {
 ///
 /// # Errors
 ///
-/// [`ArrowError`] if the answers have more than 2 GiB of text, which no batch has.
+/// [`ArrowError`] if the columns do not fit together, which only a defect can cause.
 pub fn record_batch(resolved: Resolved) -> Result<RecordBatch, ArrowError> {
     let Resolved { outcome, function_start, table, ends, frames, names, files, outcomes, .. } = resolved;
     let functions = strings(names.readable());

@@ -34,7 +34,7 @@ pub struct Resolved {
     pub names: Strings,
     /// The paths of source files.
     pub files: Strings,
-    /// What became of addresses.
+    /// The outcomes of addresses.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -49,7 +49,7 @@ pub struct FrameColumns {
     pub line: Vec<u32>,
 }
 
-/// What became of addresses.
+/// The outcome of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// `symbolicated`, `missing_symbol` (there is no function, or only one without a name), `damaged`, `lost` or
@@ -210,7 +210,7 @@ impl Resolved {
         position.checked_sub(1).and_then(end).unwrap_or(0)..end(position).unwrap_or(0)
     }
 
-    /// What became of the address at this position.
+    /// The outcome of the address at this position.
     #[must_use]
     pub fn outcome_of(&self, position: usize) -> Option<&Outcome> {
         self.outcomes.get(usize::try_from(*self.outcome.get(position)?).ok()?)

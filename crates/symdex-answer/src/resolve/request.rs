@@ -22,7 +22,7 @@ pub struct Request {
     pub addresses: Vec<ImageAddress>,
 }
 
-/// Why a stream is no request.
+/// The error for a stream that is not a request.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
@@ -53,7 +53,7 @@ pub enum RequestError {
         /// The address.
         address: i64,
     },
-    /// An id is none.
+    /// A value of the column `id` is not the id of an image.
     #[error("row {row}: found `{text}`, expected an image id: 2 to 64 hexadecimal digits, dashes allowed")]
     Id {
         /// The row, counted from 0.
@@ -62,7 +62,7 @@ pub enum RequestError {
         text: String,
     },
     /// There are more rows than the caller allows.
-    #[error("found more than {0} addresses; a request may have as many")]
+    #[error("found more than {0} addresses; a request may have at most {0}")]
     TooMany(usize),
 }
 

@@ -51,7 +51,7 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
             let start = end.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
             end = start.saturating_add(section.sh_size(ENDIAN).into());
             if end > MAX_OFFSET {
-                return Err(Error::Malformed { what: "its sections have more than 4 GiB".to_owned() });
+                return Err(Error::Malformed { what: "its sections span more than 4 GiB".to_owned() });
             }
             (addresses[at], last) = (start, Some(group));
         }
@@ -167,7 +167,7 @@ struct Linked {
 }
 
 impl Linked {
-    /// Writes the lowest `width` bytes of `value`. Places outside of the file were refused before.
+    /// Writes the lowest `width` bytes of `value`. The headers, symbols and relocations that are there lie in the file.
     fn put(&mut self, at: u64, width: usize, value: u64) {
         let place = usize::try_from(at).ok().and_then(|at| self.bytes.get_mut(at..)?.get_mut(..width));
         if let Some(place) = place {

@@ -49,8 +49,8 @@ impl ImageName {
     }
 }
 
-/// The name that reports have for the image in a file of this name. The Linux kernel names its modules after their files,
-/// with `_` in place of `-`.
+/// The name that reports have for the image in a file of this name. The Linux kernel names its modules after their
+/// files, with `_` in place of `-`.
 fn name_in_reports(file: String) -> String {
     let module = file.strip_suffix(".debug").unwrap_or(&file).strip_suffix(".ko");
     module.map(|module| module.replace('-', "_")).unwrap_or(file)

@@ -33,7 +33,7 @@ const MAX_ADDRESSES: usize = 1_000_000;
 /// How much memory is reserved for the answer at an address of a batch, beside the body of the answer.
 const ADDRESS_MEMORY: u64 = 2 << 10;
 
-/// The same for an id of the request.
+/// How much memory is reserved for each image id of a request.
 const ID_MEMORY: usize = 128;
 
 /// How many answered batches may wait for the client.
@@ -67,7 +67,7 @@ pub(crate) struct ResolveRequest {
     addresses: Vec<Address>,
 }
 
-/// What became of an address.
+/// The outcome of an address.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ResolvedAddress<'a> {
     /// The id of its image.

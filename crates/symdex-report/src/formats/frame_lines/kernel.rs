@@ -1,5 +1,5 @@
-//! Stacks in the log of a Linux kernel: `hugepages_ioctl+0x10/0x90 [hugepages]`, a function, the distance from its start,
-//! its size and its module. The names are looked up: the log of a kernel hides the addresses.
+//! Stacks in the log of a Linux kernel: `hugepages_ioctl+0x10/0x90 [hugepages]`, a function, the distance from its
+//! start, its size and its module. Functions are found by name, because kernels hide addresses in their logs.
 //!
 //! A kernel with `CONFIG_STACKTRACE_BUILD_ID` states ids: its own at the end of the line `CPU:`, and those of modules
 //! after their names.
@@ -75,8 +75,8 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     Some(FrameLine::of_address(line, None, address, AddressKind::of(is_instruction), image))
 }
 
-/// Reads the name of the task in the line that precedes its stack. The instruction of the stack may precede its calls by
-/// many lines.
+/// Reads the name of the task in the line that precedes its stack. Many lines may lie between the instruction of the
+/// stack and its calls.
 fn title(line: &[u8]) -> Option<(String, bool)> {
     let after = |mark: &[u8]| Some(&line[find(line, mark)? + mark.len()..]);
     let task = match after(b"CPU: ").and(after(b" Comm: ")) {

@@ -52,8 +52,8 @@ fn build_id(tables: &Tables<'_>, mapping: &Message<'_>) -> Option<ImageId> {
     ["gnu", "go", "htlhash"].into_iter().find_map(of_kind)
 }
 
-/// Whether the type of the frame is that of machine code whose address counts in its mapping. Profilers name the frames of
-/// interpreters and of Go themselves.
+/// Whether the type of the frame is that of machine code whose address counts in its mapping. Profilers name the frames
+/// of interpreters and of Go themselves.
 fn is_code(tables: &Tables<'_>, location: &Message<'_>) -> bool {
     let mut attributes = tables.attributes(location, OF_LOCATION);
     let kind = attributes.find(|(key, _)| *key == b"profile.frame.type");

@@ -33,8 +33,8 @@ pub(super) struct Layout {
     pub(super) mapping: [u64; 4],
     /// Flags of a mapping that say that its locations have functions, files, lines and inlined functions.
     pub(super) flags: &'static [u64],
-    /// Of a location: the mapping, the address, the lines. A line has the number of its function and that of the line in
-    /// its first two fields.
+    /// Of a location: the mapping, the address, the lines. A line has the number of its function and that of the line
+    /// in its first two fields.
     pub(super) location: [u64; 3],
     /// Of a function: the name, the linkage name, the file.
     pub(super) function: [u64; 3],
@@ -230,7 +230,7 @@ impl<'t> Tables<'t> {
         let number = |field| mapping.number(field).unwrap_or_default();
         let (start, end, offset) = (number(start), number(end), number(offset));
         let load_address = start.wrapping_sub(offset);
-        // Profilers that know the file write its addresses, which lie in no order of the images. Of a kernel, which they
+        // Profilers that know the file write its addresses, so that those of all images overlap. Of a kernel, which they
         // know by its symbols, they write offsets and no range.
         let base = match (start, end) {
             (0, 0) => Base::Image,
