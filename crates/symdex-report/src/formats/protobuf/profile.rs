@@ -4,7 +4,7 @@
 //! A location has fields for the functions inlined into it. The rewritten profile has them, and new functions and
 //! strings at the end of its tables. Both formats have the same tables, under other numbers: a [`Layout`].
 
-use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 use symdex::ImageId;
@@ -266,18 +266,18 @@ impl<'t> Tables<'t> {
 
 /// New functions and strings of a profile.
 struct NewSymbols<'n, 't> {
-    layout: &'static Layout,
+    tables: &'n Tables<'t>,
     /// The fields to append to the tables.
     text: Vec<u8>,
-    /// The ids of the functions of the profile.
-    taken: &'n HashMap<u64, (usize, usize)>,
     /// The next id that may be free.
     next_function: u64,
     /// Ids by name, linkage name and file, as positions in the table of strings.
     functions: HashMap<[u64; 3], u64>,
     /// The number of strings.
     next_string: u64,
-    strings: HashMap<Cow<'t, [u8]>, u64>,
+    strings: HashMap<String, u64>,
+    /// The positions of the strings of the profile, in the order of their texts, once they are asked for.
+    known: OnceCell<Vec<u32>>,
 }
 
 impl<'n, 't> NewSymbols<'n, 't> {
@@ -287,15 +287,13 @@ impl<'n, 't> NewSymbols<'n, 't> {
             Some(_) => 1,
             None => tables.message.messages(layout.functions).count() as u64,
         };
-        let next_string = tables.strings.len() as u64;
-        let strings = (0..tables.strings.len()).map(|at| (Cow::Borrowed(tables.bytes(at)), at as u64));
-        let (mut text, functions, strings) = (Vec::new(), HashMap::new(), strings.rev().collect());
+        let (mut text, functions, strings) = Default::default();
         if next_function == 0 {
             // The first function of such a table means none.
             push_bytes(&mut text, layout.functions, &[]);
         }
-        let (taken, next_function) = (&tables.functions, next_function.max(1));
-        Self { layout, text, taken, next_function, functions, next_string, strings }
+        let (next_function, next_string) = (next_function.max(1), tables.strings.len() as u64);
+        Self { tables, text, next_function, functions, next_string, strings, known: OnceCell::new() }
     }
 
     /// Returns the id of a function, and adds it if it is new.
@@ -304,22 +302,23 @@ impl<'n, 't> NewSymbols<'n, 't> {
         let linkage_name = self.string(resolved.name().unwrap_or_default());
         let file = self.string(resolved.line.map_or("", |_| resolved.file_path()));
         let texts = [name, linkage_name, file];
-        while self.taken.contains_key(&self.next_function) {
+        while self.tables.functions.contains_key(&self.next_function) {
             self.next_function += 1;
         }
         let id = *self.functions.entry(texts).or_insert(self.next_function);
         if id == self.next_function {
             self.next_function += 1;
             let mut function = Vec::new();
-            if let Some(field) = self.layout.id {
+            if let Some(field) = self.tables.layout.id {
                 push_number(&mut function, field, id);
             }
-            self.layout
+            self.tables
+                .layout
                 .function
                 .iter()
                 .zip(texts)
                 .for_each(|(field, text)| push_number(&mut function, *field, text));
-            push_bytes(&mut self.text, self.layout.functions, &function);
+            push_bytes(&mut self.text, self.tables.layout.functions, &function);
         }
         id
     }
@@ -329,13 +328,25 @@ impl<'n, 't> NewSymbols<'n, 't> {
         if text.is_empty() {
             return 0;
         }
-        if let Some(known) = self.strings.get(text.as_bytes()) {
-            return *known;
+        if let Some(known) = self.strings.get(text).copied().or_else(|| self.known(text.as_bytes())) {
+            return known;
         }
-        push_bytes(&mut self.text, self.layout.strings, text.as_bytes());
+        push_bytes(&mut self.text, self.tables.layout.strings, text.as_bytes());
         let position = self.next_string;
         self.next_string += 1;
-        self.strings.insert(text.as_bytes().to_vec().into(), position);
+        self.strings.insert(text.to_owned(), position);
         position
+    }
+
+    /// The first position of a string in the table of the profile.
+    fn known(&self, text: &[u8]) -> Option<u64> {
+        let bytes = |at: &u32| self.tables.bytes(*at as usize);
+        let sorted = self.known.get_or_init(|| {
+            let mut all: Vec<u32> = (0..).take(self.tables.strings.len()).collect();
+            all.sort_unstable_by(|one, other| bytes(one).cmp(bytes(other)).then(one.cmp(other)));
+            all
+        });
+        let first = sorted.get(sorted.partition_point(|at| bytes(at) < text))?;
+        (bytes(first) == text).then_some(u64::from(*first))
     }
 }
