@@ -49,11 +49,14 @@ fn request_bytes<'py>(
         columns.set_item(name, values)?;
         pyarrow.call_method1("table", (columns,))?.call_method1("column", (name,))
     };
-    let cast = |column: Bound<'py, PyAny>, kinds: &[&str]| {
-        let kind = column.getattr("type")?.str()?.to_string();
-        if kinds.contains(&kind.as_str()) { Ok(column) } else { column.call_method1("cast", (kinds[0],)) }
+    let of_kind = |column: &Bound<'py, PyAny>, kinds: &[&str]| -> PyResult<bool> {
+        Ok(kinds.contains(&column.getattr("type")?.str()?.to_str()?))
     };
-    let addresses = cast(column("address", addresses)?, &["uint64", "int64"])?;
+    let mut addresses = column("address", addresses)?;
+    // An empty list has the type `null`.
+    if of_kind(&addresses, &["null", "int8", "int16", "int32", "uint8", "uint16", "uint32"])? {
+        addresses = addresses.call_method1("cast", ("int64",))?;
+    }
     let ids = if ids.is_instance_of::<PyString>() {
         let int32 = pyarrow.call_method0("int32")?;
         let zero = pyarrow.call_method1("scalar", (0, int32))?;
@@ -61,8 +64,12 @@ fn request_bytes<'py>(
         let dictionary = pyarrow.call_method1("array", ([ids],))?;
         pyarrow.getattr("DictionaryArray")?.call_method1("from_arrays", (keys, dictionary))?
     } else {
+        let mut ids = column("id", ids)?;
+        if of_kind(&ids, &["null"])? {
+            ids = ids.call_method1("cast", ("string",))?;
+        }
         // A dictionary stays as it is.
-        column("id", ids)?.call_method0("dictionary_encode")?
+        ids.call_method0("dictionary_encode")?
     };
     let columns = PyDict::new(py);
     columns.set_item("id", ids)?;

@@ -121,3 +121,12 @@ def test_pyarrow_is_needed_for_nothing_else(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
     assert "resolve needs pyarrow" in done.stdout, done.stderr
+
+
+def test_no_addresses_and_narrow_ones_are_taken(index: symdex.Index) -> None:
+    symbolicator = symdex.Symbolicator(indexes=GOLDEN / "inline-dwarf4-1.symdex")
+    none: list[str] = []
+    for ids in (index.id, none):
+        assert symbolicator.resolve(ids, []).num_rows == 0
+    for kind in ("int8", "uint32", "uint64"):
+        assert symbolicator.resolve(index.id, numpy.array([1, 2], dtype=kind)).num_rows == 2
