@@ -14,12 +14,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs `symdex` with at most 512 MB of memory and two minutes of one core. If it needs more, it is killed and the test
-/// fails.
+/// fails. Address space is limited, so jemalloc must give it back.
 #[cfg(target_os = "linux")]
 fn limited(arguments: &[&str]) -> std::process::Output {
     let symdex = env!("CARGO_BIN_EXE_symdex");
     let script = r#"ulimit -v 524288; ulimit -t 120; exec "$0" "$@""#;
-    Command::new("sh").args(["-c", script, symdex]).args(arguments).output().expect("sh")
+    let mut limited = Command::new("sh");
+    limited.env("_RJEM_MALLOC_CONF", "retain:false").args(["-c", script, symdex]);
+    limited.args(arguments).output().expect("sh")
 }
 
 #[cfg(target_os = "linux")]
